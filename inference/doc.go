@@ -1,0 +1,12 @@
+// Package inference is the engine: it loads a GGUF model, whole or one rank's
+// shard of it, and turns messages into streamed text.
+//
+// Callers are node, which loads an Engine on every rank of a group, and app,
+// which calls Chat on rank 0. The other ranks call Follow and compute what rank
+// 0 asks for; no tokens, text or sampling state exist there beyond the step that
+// is running.
+//
+// An Engine is safe for concurrent use: requests queue, and one goroutine
+// locked to its thread owns ggml. It never retries: when the group ends, every
+// running request ends with the group's cause and the Engine must be closed.
+package inference

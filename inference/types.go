@@ -1,0 +1,121 @@
+package inference
+
+import (
+	"errors"
+	"time"
+
+	"daisy/inference/chat"
+	"daisy/inference/sample"
+	"daisy/rdma"
+)
+
+// Errors that callers tell apart. All others are final for the call.
+var (
+	// ErrClosed: the engine was closed; load it again.
+	ErrClosed = errors.New("the engine is closed")
+	// ErrContextFull: prompt and answer need more positions than the KV cache
+	// has; shorten the conversation or load with a larger Options.Context.
+	ErrContextFull = errors.New("the context is full")
+	// ErrUnsupported: the file is sound, but this engine cannot run it; the
+	// wrapped text names what is missing.
+	ErrUnsupported = errors.New("not supported")
+)
+
+// Options for Load. The zero value loads the whole model on this machine.
+type Options struct {
+	// Threads that compute; 0 means one for each physical core.
+	Threads int
+	// Context is the KV cache's length in positions; 0 means the model's own
+	// limit, at most DefaultContext.
+	Context int
+	// Group joins the ranks that share the model; nil means one rank. The
+	// engine uses it from one goroutine, and Close closes it.
+	Group *rdma.Group
+	// Shares are the ranks' relative shares of the work, by rank; nil means
+	// equal ones. The same on all ranks.
+	Shares []float64
+	// Progress is told how many bytes of this rank's weights are loaded; it may
+	// be nil, must not block, and is called from several goroutines in turn.
+	Progress func(loaded, total int64)
+}
+
+// DefaultContext is the KV cache's length when Options.Context is 0.
+const DefaultContext = 4096
+
+// Info describes a loaded model. Byte counts are this rank's own.
+type Info struct {
+	Name          string // from the file, or the file's base name
+	Architecture  string
+	Parameters    int64 // weights in the whole model
+	FileBytes     int64 // the whole file
+	WeightBytes   int64 // of this rank's shard
+	CacheBytes    int64 // KV cache
+	ContextLength int   // positions in the KV cache
+	Rank          int
+	WorldSize     int
+	Threads       int
+	// NoTemplate: the file carries no chat template, so a plain default is
+	// used; people should be told.
+	NoTemplate bool
+}
+
+// Request is one prompt. Either Messages or Prompt is set.
+type Request struct {
+	// Messages are rendered by the model's chat template.
+	Messages []chat.Message
+	// Prompt is continued as it is, without a template.
+	Prompt string
+	// Sampling chooses tokens; its zero value is greedy.
+	Sampling sample.Params
+	// MaxTokens ends the answer; 0 means as long as the context allows.
+	MaxTokens int
+	// IgnoreEnd bans the tokens that end an answer: for measuring.
+	IgnoreEnd bool
+	// Stops end the answer before they are shown.
+	Stops []string
+}
+
+// Delta is a piece of an answer: whole UTF-8 characters, never control tokens.
+type Delta struct {
+	Text      string // the answer
+	Reasoning string // the model's thinking, which people see folded away
+}
+
+// StopReason says why an answer ended.
+type StopReason string
+
+// The ways in which an answer ends without an error.
+const (
+	StopEnd    StopReason = "end"    // the model ended it, or a stop string
+	StopLength StopReason = "length" // MaxTokens
+	StopFull   StopReason = "full"   // no position left in the KV cache
+)
+
+// Stats measures one request. Prefill spans the prompt up to the first sampled
+// token; decode spans the first to the last sampled token.
+type Stats struct {
+	PromptTokens    int           `json:"prompt_tokens"`
+	CachedTokens    int           `json:"cached_tokens"` // of the prompt, found in the KV cache
+	GeneratedTokens int           `json:"generated_tokens"`
+	Prefill         time.Duration `json:"prefill_ns"`
+	Decode          time.Duration `json:"decode_ns"`
+	Stop            StopReason    `json:"stop"`
+}
+
+// PrefillTokensPerSecond is 0 when nothing was computed.
+func (s Stats) PrefillTokensPerSecond() float64 {
+	return perSecond(s.PromptTokens-s.CachedTokens, s.Prefill)
+}
+
+// DecodeTokensPerSecond counts (n-1) tokens over the time from the first to the
+// last, and is 0 for fewer than two.
+func (s Stats) DecodeTokensPerSecond() float64 {
+	return perSecond(s.GeneratedTokens-1, s.Decode)
+}
+
+func perSecond(n int, d time.Duration) float64 {
+	if n <= 0 || d <= 0 {
+		return 0
+	}
+	return float64(n) / d.Seconds()
+}
