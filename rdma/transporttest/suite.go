@@ -1,0 +1,187 @@
+// Package transporttest is the conformance suite of rdma transports. A
+// transport joins it in a few lines:
+//
+//	func TestConformance(t *testing.T) {
+//		transporttest.Run(t, transporttest.Harness{Kind: "mem", Open: open, Kill: kill})
+//	}
+//
+// Run checks the contract of rdma.Transport and then every collective over the
+// transport, for all world sizes up to eight, against serial code. A transport
+// that turns out to be of another kind than the one asked for fails.
+package transporttest
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"daisy/rdma"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+// Harness makes the transports under test.
+type Harness struct {
+	// Kind is what Transport.Kind must return.
+	Kind string
+	// Open returns connected transports, by rank. The suite closes them.
+	Open func(tb testing.TB, worldSize int) []rdma.Transport
+	// Kill makes a rank vanish as the death of its process would: without a
+	// farewell. It may be called while the rank is in use.
+	Kill func(t rdma.Transport)
+	// Short leaves out the larger world sizes, for slow transports.
+	Short bool
+}
+
+// patience bounds every wait of the suite; only a hang uses it up.
+const patience = 30 * time.Second
+
+// Run runs the suite.
+func Run(t *testing.T, h Harness) {
+	t.Run("transport", func(t *testing.T) {
+		for _, c := range transportCases {
+			t.Run(c.name, func(t *testing.T) { c.run(t, h) })
+		}
+	})
+	t.Run("group", func(t *testing.T) {
+		for _, c := range groupCases {
+			t.Run(c.name, func(t *testing.T) { c.run(t, h) })
+		}
+	})
+	t.Run("collectives", func(t *testing.T) { runCollectives(t, h) })
+}
+
+type testCase struct {
+	name string
+	run  func(t *testing.T, h Harness)
+}
+
+// open makes the transports, checks who they are, and closes them at the end
+// of the test, after which no goroutine of theirs may be left.
+func (h Harness) open(tb testing.TB, worldSize int) []rdma.Transport {
+	tb.Helper()
+	if t, ok := tb.(*testing.T); ok {
+		before := goleak.IgnoreCurrent()
+		t.Cleanup(func() { goleak.VerifyNone(t, before) })
+	}
+	ts := h.Open(tb, worldSize)
+	tb.Cleanup(func() {
+		for _, t := range ts {
+			t.Close()
+		}
+	})
+	require.Len(tb, ts, worldSize)
+	for r, t := range ts {
+		require.Equal(tb, h.Kind, t.Kind(), "which transport runs")
+		require.Equal(tb, r, t.Rank())
+		require.Equal(tb, worldSize, t.WorldSize())
+		require.NoError(tb, t.Err())
+	}
+	return ts
+}
+
+// groups is open with a Group around every transport.
+func (h Harness) groups(tb testing.TB, worldSize int) []*rdma.Group {
+	tb.Helper()
+	if worldSize == 1 {
+		return []*rdma.Group{rdma.Solo()}
+	}
+	gs, _ := h.groupsAndTransports(tb, worldSize)
+	return gs
+}
+
+func (h Harness) groupsAndTransports(tb testing.TB, worldSize int) ([]*rdma.Group, []rdma.Transport) {
+	tb.Helper()
+	ts := h.open(tb, worldSize)
+	gs := make([]*rdma.Group, worldSize)
+	for r, t := range ts {
+		gs[r] = rdma.NewGroup(t, 7)
+		tb.Cleanup(func() { gs[r].Close() })
+	}
+	return gs, ts
+}
+
+// start runs f and returns a function that waits for its result.
+func start(tb testing.TB, f func() error) (wait func() error) {
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	return func() error {
+		tb.Helper()
+		select {
+		case err := <-done:
+			return err
+		case <-time.After(patience):
+			tb.Fatal("stuck")
+			return nil
+		}
+	}
+}
+
+// all runs f for every member at once and returns what each returned.
+func all[M any](tb testing.TB, members []M, f func(rank int, m M) error) []error {
+	tb.Helper()
+	waits := make([]func() error, len(members))
+	for r, m := range members {
+		waits[r] = start(tb, func() error { return f(r, m) })
+	}
+	errs := make([]error, len(members))
+	for r, wait := range waits {
+		errs[r] = wait()
+	}
+	return errs
+}
+
+// succeed is all, where nobody may fail.
+func succeed[M any](tb testing.TB, members []M, f func(rank int, m M) error) {
+	tb.Helper()
+	for r, err := range all(tb, members, f) {
+		require.NoError(tb, err, "rank %d", r)
+	}
+}
+
+// requireLost checks that err says that this rank, and no other, was lost.
+func requireLost(tb testing.TB, err error, rank int) {
+	tb.Helper()
+	require.ErrorIs(tb, err, rdma.ErrPeerLost)
+	var lost *rdma.PeerLostError
+	require.True(tb, errors.As(err, &lost), "%v", err)
+	require.Equal(tb, rank, lost.Rank, "%v", err)
+}
+
+// ended waits until a transport or group has ended by itself.
+func ended(tb testing.TB, m interface {
+	Done() <-chan struct{}
+	Err() error
+}) error {
+	tb.Helper()
+	select {
+	case <-m.Done():
+		return m.Err()
+	case <-time.After(patience):
+		tb.Fatal("still alive")
+		return nil
+	}
+}
+
+// fill writes a pattern that depends on seed.
+func fill(p []byte, seed int) {
+	x := uint32(seed)*2654435761 + 12345
+	for i := range p {
+		x = x*1664525 + 1013904223
+		p[i] = byte(x >> 24)
+	}
+}
+
+// check compares p with the pattern.
+func check(p []byte, seed int) error {
+	want := make([]byte, len(p))
+	fill(want, seed)
+	for i := range p {
+		if p[i] != want[i] {
+			return fmt.Errorf("byte %d of %d differs", i, len(p))
+		}
+	}
+	return nil
+}
