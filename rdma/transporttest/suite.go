@@ -31,6 +31,9 @@ type Harness struct {
 	// Kill makes a rank vanish as the death of its process would: without a
 	// farewell. It may be called while the rank is in use.
 	Kill func(t rdma.Transport)
+	// Allocations allows for a library below the transport that allocates: so
+	// many times per collective of three ranks. Transports themselves must not.
+	Allocations float64
 	// Short leaves out the larger world sizes, for slow transports.
 	Short bool
 }
