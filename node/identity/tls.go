@@ -100,5 +100,7 @@ func (i *Identity) config(protocols []string) *tls.Config {
 		NextProtos:   protocols,
 		// Every connection proves its key afresh.
 		SessionTicketsDisabled: true,
+		// Short first records would cost latency after every pause in the data.
+		DynamicRecordSizingDisabled: true,
 	}
 }
