@@ -36,6 +36,7 @@ func AppendAbort(b []byte, self int, cause error) []byte {
 	code, rank, reason := abortOther, self, ""
 	var lost *PeerLostError
 	var remote *RemoteError
+	var mismatch *MismatchError
 	switch {
 	case errors.As(cause, &lost):
 		code, rank = abortLost, lost.Rank
@@ -46,6 +47,8 @@ func AppendAbort(b []byte, self int, cause error) []byte {
 		}
 	case errors.As(cause, &remote):
 		code, rank, reason = remote.code, remote.Rank, remote.Reason
+	case errors.As(cause, &mismatch):
+		code, reason = abortMismatch, mismatch.seenBy(fmt.Sprintf("rank %d", self))
 	case errors.Is(cause, ErrMismatch):
 		code, reason = abortMismatch, cause.Error()
 	default:

@@ -43,8 +43,10 @@ type MismatchError struct {
 	GotBytes, WantBytes uint64 // lengths of the message itself
 }
 
-func (e *MismatchError) Error() string {
-	s := fmt.Sprintf("rank %d called %v, this rank %v", e.Rank, e.Got, e.Want)
+func (e *MismatchError) Error() string { return e.seenBy("this rank") }
+
+func (e *MismatchError) seenBy(whom string) string {
+	s := fmt.Sprintf("rank %d called %v, %s %v", e.Rank, e.Got, whom, e.Want)
 	if e.Got == e.Want {
 		s += fmt.Sprintf("; its part is %d bytes, expected %d", e.GotBytes, e.WantBytes)
 	}

@@ -14,3 +14,5 @@ var harness = transporttest.Harness{
 }
 
 func TestConformance(t *testing.T) { transporttest.Run(t, harness) }
+
+func BenchmarkAllReduce(b *testing.B) { transporttest.Bench(b, harness) }
