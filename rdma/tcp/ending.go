@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"sync"
 	"time"
 
@@ -86,6 +87,9 @@ func (t *Transport) lose(p *peer, err error) error {
 	if t.Err() == nil {
 		if errors.Is(err, io.EOF) {
 			err = errors.New("it closed the connection")
+		}
+		if op := (*net.OpError)(nil); errors.As(err, &op) {
+			err = op.Err // without the addresses, which say nothing to users
 		}
 		t.Abort(&rdma.PeerLostError{Rank: p.rank, Cause: err})
 	}

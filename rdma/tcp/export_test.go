@@ -12,3 +12,6 @@ func (t *Transport) Kill() {
 	}
 	t.watch.stop()
 }
+
+// NewWithin is New with another patience.
+var NewWithin = connectWithin

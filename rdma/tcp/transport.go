@@ -43,7 +43,11 @@ type Transport struct {
 // New blocks until all peers have called it with the same world size and epoch,
 // ten seconds at most.
 func New(rank, worldSize int, epoch uint64, conns []net.Conn) (rdma.Transport, error) {
-	t, err := connect(rank, worldSize, epoch, conns)
+	return connectWithin(handshakeTimeout, rank, worldSize, epoch, conns)
+}
+
+func connectWithin(timeout time.Duration, rank, worldSize int, epoch uint64, conns []net.Conn) (rdma.Transport, error) {
+	t, err := connect(timeout, rank, worldSize, epoch, conns)
 	if err != nil {
 		for _, c := range conns {
 			if c != nil {
@@ -55,7 +59,7 @@ func New(rank, worldSize int, epoch uint64, conns []net.Conn) (rdma.Transport, e
 	return t, nil
 }
 
-func connect(rank, worldSize int, epoch uint64, conns []net.Conn) (*Transport, error) {
+func connect(timeout time.Duration, rank, worldSize int, epoch uint64, conns []net.Conn) (*Transport, error) {
 	if worldSize < 1 || worldSize > 1<<16 || rank < 0 || rank >= worldSize || len(conns) != worldSize || conns[rank] != nil {
 		return nil, fmt.Errorf("%d connections do not fit", len(conns))
 	}
@@ -76,7 +80,7 @@ func connect(rank, worldSize int, epoch uint64, conns []net.Conn) (*Transport, e
 		}
 		t.peers[r] = newPeer(r, c, raw)
 	}
-	if err := t.handshake(epoch); err != nil {
+	if err := t.handshake(timeout, epoch); err != nil {
 		return nil, err
 	}
 	watch, err := watchHangups(t.peers)
@@ -108,8 +112,8 @@ func tcpConn(c net.Conn) *net.TCPConn {
 	return nil
 }
 
-func (t *Transport) handshake(epoch uint64) error {
-	deadline := time.Now().Add(handshakeTimeout)
+func (t *Transport) handshake(timeout time.Duration, epoch uint64) error {
+	deadline := time.Now().Add(timeout)
 	errs := make([]error, len(t.peers))
 	var wg sync.WaitGroup
 	for r, p := range t.peers {
