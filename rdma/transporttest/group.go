@@ -138,7 +138,7 @@ func testArguments(t *testing.T, h Harness) {
 }
 
 func testKilledInCollective(t *testing.T, h Harness) {
-	for _, n := range []int{16, 3 << 20} {
+	for _, n := range []int{16, 1 << 18} {
 		gs, ts := h.groupsAndTransports(t, 4)
 		running := make(chan struct{}, len(gs))
 		waits := make([]func() error, len(gs))

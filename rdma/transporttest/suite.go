@@ -35,8 +35,6 @@ type Harness struct {
 	// Allocations allows for a library below the transport that allocates: so
 	// many times per collective of three ranks. Transports themselves must not.
 	Allocations float64
-	// Short leaves out the larger world sizes, for slow transports.
-	Short bool
 }
 
 // patience bounds every wait of the suite; only a hang uses it up.
