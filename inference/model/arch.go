@@ -1,0 +1,134 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+	"sort"
+	"strings"
+
+	"daisy/inference/ggml"
+	"daisy/inference/gguf"
+	"daisy/inference/plan"
+)
+
+// ErrUnsupported: a sound file that no architecture here can run.
+var ErrUnsupported = errors.New("not supported")
+
+// Arch is one model's architecture with its hyperparameters.
+type Arch interface {
+	// Params are the hyperparameters.
+	Params() *Params
+	// Specs lists every tensor the forward pass uses.
+	Specs() []Spec
+	// Build appends the forward pass over the builder's tokens.
+	Build(b *Builder)
+}
+
+// Params are the hyperparameters that all architectures share.
+type Params struct {
+	Name       string // architecture, as in general.architecture
+	Layers     int
+	Dim        int // width of the residual stream
+	Heads      int // query heads
+	KVHeads    int
+	HeadDim    int // width of one head
+	FFN        int // feed-forward columns
+	Vocab      int
+	TrainedCtx int // context length the model was trained for
+	Eps        float32
+	// AttentionScale multiplies the scores before the softmax.
+	AttentionScale float32
+	Rope           ggml.Rope // FreqFactors is filled in by the architecture's Build
+}
+
+// Group is the number of query heads that share a KV head.
+func (p *Params) Group() int { return p.Heads / p.KVHeads }
+
+var architectures = map[string]func(*gguf.File) (Arch, error){
+	"llama": newLlama,
+}
+
+// New reads the architecture of a file. The error names what is missing or wrong
+// and is one line; ErrUnsupported tells a sound file from a broken one.
+func New(f *gguf.File) (Arch, error) {
+	name, ok := f.String("general.architecture")
+	if !ok {
+		return nil, errors.New("general.architecture is missing: this file holds no model")
+	}
+	make, ok := architectures[name]
+	if !ok {
+		return nil, fmt.Errorf("architecture %q: %w (this version runs %s)", name, ErrUnsupported, strings.Join(Supported(), ", "))
+	}
+	a, err := make(f)
+	if err != nil {
+		return nil, err
+	}
+	return a, checkTensors(f, a)
+}
+
+// Supported lists the architectures' names.
+func Supported() []string {
+	names := []string{}
+	for n := range architectures {
+		names = append(names, n)
+	}
+	sort.Strings(names)
+	return names
+}
+
+// checkTensors compares the file's tensors with the specs: all there, of the
+// shapes that the forward pass relies on, and none that it would ignore.
+func checkTensors(f *gguf.File, a Arch) error {
+	known := map[string]bool{}
+	for _, s := range a.Specs() {
+		known[s.Name] = true
+		t, ok := f.Tensor(s.Name)
+		if !ok {
+			if s.Optional {
+				continue
+			}
+			return fmt.Errorf("tensor %q is missing", s.Name)
+		}
+		if !s.fits(t.Shape) {
+			return fmt.Errorf("tensor %q has shape %v, want %v", s.Name, t.Shape, s.Shape)
+		}
+		if s.Use == Vector && t.Type != gguf.Type(ggml.F32) {
+			return fmt.Errorf("tensor %q is %s, only F32 works there: %w", s.Name, t.Type, ErrUnsupported)
+		}
+	}
+	for _, t := range f.Tensors() {
+		if !known[t.Name] {
+			return fmt.Errorf("tensor %q has no place in architecture %q: %w", t.Name, a.Params().Name, ErrUnsupported)
+		}
+	}
+	return nil
+}
+
+// Shape says how the model can be dealt out to ranks.
+func Shape(f *gguf.File, a Arch) plan.Shape {
+	p := a.Params()
+	s := plan.Shape{
+		KVHeads: p.KVHeads, KVHeadUnit: 1,
+		FFN: p.FFN, FFNUnit: 32,
+		Vocab: p.Vocab, VocabUnit: 8, // ggml repacks rows by eight
+		HeadWeights: p.Layers * p.Dim * p.HeadDim * 2 * (p.Group() + 1),
+		FFNWeights:  p.Layers * p.Dim * 3,
+	}
+	// Columns are cut where quantisation blocks begin.
+	for _, spec := range a.Specs() {
+		t, ok := f.Tensor(spec.Name)
+		if !ok {
+			continue
+		}
+		block := int(t.Type.BlockSize())
+		switch spec.Rule {
+		case HeadColumns:
+			for (s.KVHeadUnit*p.Group()*p.HeadDim)%block != 0 && s.KVHeadUnit < p.KVHeads {
+				s.KVHeadUnit++
+			}
+		case FFNColumns:
+			s.FFNUnit = max(s.FFNUnit, block)
+		}
+	}
+	return s
+}

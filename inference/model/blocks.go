@@ -1,0 +1,154 @@
+package model
+
+import "daisy/inference/ggml"
+
+const f32Bytes = 4
+
+// Outputs is the number of tokens whose logits are wanted; 0 when a pass only
+// fills the KV cache.
+func (b *Builder) Outputs() int { return b.outputs }
+
+// Weight returns this rank's shard of a tensor, absent when the file has none.
+func (b *Builder) Weight(name string) ggml.Tensor { return b.mem.Weights[name] }
+
+// Embed looks up the batch's tokens: [Dim, n]. The embedding is dealt out by
+// vocabulary rows: a rank looks up what it has and puts zeros for the rest.
+func (b *Builder) Embed(name string) ggml.Tensor {
+	x := b.c.GetRows(b.Weight(name), b.c.View1D(b.mem.Tokens, b.n, 0))
+	if b.world == 1 {
+		return x
+	}
+	own := b.c.View2D(b.mem.OwnToken, 1, b.n, f32Bytes, 0)
+	return b.meet(b.c.Mul(x, own))
+}
+
+// RMSNorm normalises x and scales it by the weight of that name.
+func (b *Builder) RMSNorm(x ggml.Tensor, name string) ggml.Tensor {
+	return b.c.Mul(b.c.RMSNorm(x, b.p.Eps), b.Weight(name))
+}
+
+// MulMat multiplies this rank's shard of the weight with x.
+func (b *Builder) MulMat(name string, x ggml.Tensor) ggml.Tensor {
+	return b.c.MulMat(b.Weight(name), x)
+}
+
+// SwiGLU returns silu(gate) * up.
+func (b *Builder) SwiGLU(gate, up ggml.Tensor) ggml.Tensor { return b.c.SwiGLU(gate, up) }
+
+// Heads splits x [heads * HeadDim, n] into [HeadDim, heads, n], for query and KV
+// heads alike.
+func (b *Builder) Heads(x ggml.Tensor) ggml.Tensor {
+	heads := x.Bytes() / (f32Bytes * b.p.HeadDim * b.n)
+	return b.c.Reshape3D(x, b.p.HeadDim, heads, b.n)
+}
+
+// Rope rotates the heads of x [HeadDim, heads, n] by their positions.
+func (b *Builder) Rope(x ggml.Tensor, r ggml.Rope) ggml.Tensor {
+	return b.c.Rope(x, b.c.View1D(b.mem.Pos, b.n, 0), r)
+}
+
+// StoreKV writes the batch's keys [HeadDim, KV heads, n] and values
+// [KV heads * HeadDim, n] into the KV cache.
+func (b *Builder) StoreKV(layer int, k, v ggml.Tensor) {
+	rows := b.c.View1D(b.mem.CacheRow, b.n, 0)
+	width := b.shard.KVHeads.Len() * b.p.HeadDim
+	b.graph.Add(b.c.SetRows(b.mem.K[layer], b.c.Reshape2D(k, width, b.n), rows))
+	b.graph.Add(b.c.SetRows(b.mem.V[layer], v, rows))
+}
+
+// Attention lets the queries q [HeadDim, heads, n] attend to their sequences'
+// cached keys and values: [heads * HeadDim, n].
+func (b *Builder) Attention(layer int, q ggml.Tensor) ggml.Tensor {
+	heads := b.shard.KVHeads.Len() * b.p.Group()
+	var out ggml.Tensor
+	first, mask := 0, 0
+	for _, r := range b.runs {
+		nb1 := b.p.HeadDim * f32Bytes
+		nb2 := nb1 * heads
+		qr := b.c.View3D(q, b.p.HeadDim, heads, r.N, nb1, nb2, first*nb2)
+		m := b.c.View2D(b.mem.Mask, r.KV, r.N, r.KV*f16Bytes, mask*f16Bytes)
+		a := b.c.FlashAttention(b.c.Permute(qr, [4]int{0, 2, 1, 3}), b.cached(b.mem.K[layer], r),
+			b.cached(b.mem.V[layer], r), m, b.p.AttentionScale)
+		a = b.c.Reshape2D(a, heads*b.p.HeadDim, r.N)
+		if first == 0 {
+			out = a
+		} else {
+			out = b.c.Concat(out, a, 1)
+		}
+		first += r.N
+		mask += r.KV * r.N
+	}
+	return out
+}
+
+const f16Bytes = 2
+
+// cached shows a run's part of a KV cache tensor as [HeadDim, positions, KV heads].
+func (b *Builder) cached(cache ggml.Tensor, r Run) ggml.Tensor {
+	head := b.p.HeadDim * f16Bytes
+	row := head * b.shard.KVHeads.Len()
+	return b.c.View3D(cache, b.p.HeadDim, r.KV, b.shard.KVHeads.Len(), row, head, r.Slot*b.mem.Context*row)
+}
+
+// SelectOutputs keeps the tokens whose logits are wanted: [width, outputs]. What
+// follows works on those alone.
+func (b *Builder) SelectOutputs(x ggml.Tensor) ggml.Tensor {
+	if b.outputs == b.n {
+		return x // every token, in order
+	}
+	return b.c.GetRows(x, b.c.View1D(b.mem.Outputs, b.outputs, 0))
+}
+
+// SumRanks adds the ranks' partial results to the residual stream x, once. On
+// every rank the result has the same bits.
+func (b *Builder) SumRanks(x, partial ggml.Tensor) ggml.Tensor {
+	if b.world == 1 {
+		return b.c.AddTo(partial, x)
+	}
+	if b.rank == 0 { // the residual is added by one rank
+		partial = b.c.AddTo(partial, x)
+	}
+	return b.meet(partial)
+}
+
+// meet ends the segment with x [Dim, tokens], which is summed over all ranks,
+// and returns the sum for the next segment.
+func (b *Builder) meet(x ggml.Tensor) ggml.Tensor {
+	place := b.mem.Stream[b.turn]
+	b.turn = 1 - b.turn
+	if err := place.PlaceAt(x, 0); err != nil {
+		b.fail(err)
+	}
+	b.graph.Add(x)
+	n := x.Bytes() / f32Bytes
+	b.endSegment(x, n)
+	sum := b.c.NewTensor(ggml.F32, b.p.Dim, n/b.p.Dim)
+	if err := place.PlaceAt(sum, 0); err != nil {
+		b.fail(err)
+	}
+	return sum
+}
+
+func (b *Builder) endSegment(sum ggml.Tensor, n int) {
+	if b.graph.Nodes() > 0 || sum.Valid() {
+		b.segments = append(b.segments, Segment{b.graph, sum, n})
+	}
+	if b.world > 1 && sum.Valid() {
+		b.graph = b.c.NewGraph(b.graphNodes)
+	}
+}
+
+// Logits ends the pass with x [vocabulary shard, outputs].
+func (b *Builder) Logits(x ggml.Tensor) {
+	if err := b.mem.Logits.PlaceAt(x, 0); err != nil {
+		b.fail(err)
+	}
+	b.graph.Add(x)
+	b.logits = x
+}
+
+func (b *Builder) fail(err error) {
+	if b.err == nil {
+		b.err = err
+	}
+}

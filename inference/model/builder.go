@@ -1,0 +1,105 @@
+package model
+
+import (
+	"daisy/inference/ggml"
+	"daisy/inference/plan"
+)
+
+// Run is a stretch of one sequence's tokens in a batch: N tokens at positions
+// from Start on, in KV cache slot Slot. Attention looks at the slot's first KV
+// positions (at least Start+N; what the mask hides does not count).
+type Run struct{ Slot, Start, N, KV int }
+
+// Memory is what a forward pass reads and writes that outlives it. Tensors are
+// F32 where nothing else is said; n is the batch's token count.
+type Memory struct {
+	Weights map[string]ggml.Tensor // this rank's shard, by name; absent ones are missing
+	K, V    []ggml.Tensor          // per layer F16 [KV heads of the shard * HeadDim, Slots*Context]
+	Context int                    // positions of one slot
+
+	Tokens   ggml.Tensor // I32 [n]: rows of this rank's embedding shard
+	OwnToken ggml.Tensor // [n]: 1 where the token's embedding is in this shard, else 0
+	Pos      ggml.Tensor // I32 [n]
+	CacheRow ggml.Tensor // I64 [n]: Slot*Context + position
+	Outputs  ggml.Tensor // I32 [outputs]: batch indices that want logits
+	Mask     ggml.Tensor // F16: for each run its [KV, N], one after the other
+
+	// Stream holds the residual stream [Dim, n] where ranks meet, in two places
+	// used in turn; Logits holds [vocabulary shard, outputs].
+	Stream [2]*ggml.Buffer
+	Logits *ggml.Buffer
+}
+
+// Segment is a graph that one rank computes without the others. Sum, when valid,
+// is its result [Dim, n], to be summed over all ranks before the next segment.
+type Segment struct {
+	Graph ggml.Graph
+	Sum   ggml.Tensor
+	Len   int // elements of Sum
+}
+
+// Builder is what an architecture records its forward pass with.
+type Builder struct {
+	c       *ggml.Context
+	p       *Params
+	mem     *Memory
+	shard   plan.Shard
+	rank    int
+	world   int
+	runs    []Run
+	n       int
+	outputs int
+
+	graph      ggml.Graph // the segment being recorded
+	graphNodes int
+	segments   []Segment
+	turn       int // which place of Stream is next
+	logits     ggml.Tensor
+	err        error
+}
+
+// Upper bounds on what one layer and one run in it add to a graph, operations
+// and inputs counted together.
+const (
+	nodesPerLayer = 96
+	nodesPerRun   = 16
+)
+
+// Pass is a recorded forward pass.
+type Pass struct {
+	Segments []Segment
+	Logits   ggml.Tensor // [vocabulary shard, outputs], or absent
+	context  *ggml.Context
+}
+
+// Close frees the pass; its segments must not be computed any more.
+func (p *Pass) Close() { p.context.Close() }
+
+// NewPass records the forward pass of one rank over runs, with logits for
+// outputs of their tokens. The graphs have no scratch memory yet.
+func NewPass(a Arch, mem *Memory, shard plan.Shard, rank, world int, runs []Run, outputs int) (*Pass, error) {
+	b := &Builder{p: a.Params(), mem: mem, shard: shard, rank: rank, world: world, runs: runs, outputs: outputs}
+	for _, r := range runs {
+		b.n += r.N
+	}
+	layers := b.p.Layers + 1 // the embedding and the output count as one
+	perLayer := nodesPerLayer + len(runs)*nodesPerRun
+	graphs := 1
+	b.graphNodes = layers * perLayer
+	if world > 1 {
+		graphs, b.graphNodes = 2*layers, perLayer // no segment is longer than a layer
+	}
+	c, err := ggml.NewContext(layers*perLayer, graphs, b.graphNodes)
+	if err != nil {
+		return nil, err
+	}
+	b.c = c
+	b.graph = c.NewGraph(b.graphNodes)
+	a.Build(b)
+	b.endSegment(ggml.Tensor{}, 0)
+	if b.err != nil {
+		c.Close()
+		return nil, b.err
+	}
+	return &Pass{b.segments, b.logits, c}, nil
+}
