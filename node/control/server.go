@@ -231,10 +231,9 @@ func (s *Server) group(w http.ResponseWriter, r *http.Request) {
 	if err := write(nil); err != nil {
 		return
 	}
-	abort := func() { // Receive fails at once, Send soon
-		_ = control.SetReadDeadline(time.Unix(1, 0))
-		_ = control.SetWriteDeadline(time.Unix(1, 0))
-	}
+	// Receive fails at once; Send has its deadline, and what was sent must not
+	// be lost. The other side notices when Group returns.
+	abort := func() { _ = control.SetReadDeadline(time.Unix(1, 0)) }
 	stream := newStream(r.Body, write, abort)
 	defer stream.void()
 	s.config.Group(r.Context(), from, stream)

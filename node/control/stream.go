@@ -23,7 +23,7 @@ type Stream struct {
 	write func([]byte) error
 
 	abortMu sync.Mutex         // guards abort
-	abort   context.CancelFunc // makes both directions fail; nil when void
+	abort   context.CancelFunc // makes Receive fail; nil when void
 }
 
 func newStream(r io.Reader, write func([]byte) error, abort context.CancelFunc) *Stream {
@@ -64,8 +64,9 @@ func (s *Stream) Receive() (Message, error) {
 	return decode(line)
 }
 
-// Abort makes Send and Receive return with errors, on both sides. It does not
-// block and may be called again.
+// Abort makes Receive return with an error, and with it the other side's: at
+// once on the side that opened the stream, where Send fails too; when the Group
+// callback returns on the other. It does not block and may be called again.
 func (s *Stream) Abort() {
 	s.abortMu.Lock()
 	defer s.abortMu.Unlock()

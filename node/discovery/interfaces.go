@@ -124,3 +124,26 @@ func same(a, b []network) bool {
 		return a.iface.Index == b.iface.Index && a.iface.Name == b.iface.Name && slices.Equal(a.prefixes, b.prefixes)
 	})
 }
+
+// Addresses lists the addresses that a Service with these interfaces announces,
+// but link-local IPv6 ones, which mean nothing to another machine.
+func Addresses(names []string) ([]netip.Addr, error) {
+	found, err := networks(names)
+	if err != nil {
+		return nil, err
+	}
+	var out []netip.Addr
+	for _, text := range addresses(found, netip.Addr{}) {
+		addr, err := netip.ParseAddr(text)
+		if err == nil && !(addr.Is6() && addr.IsLinkLocalUnicast()) {
+			out = append(out, addr)
+		}
+	}
+	return out, nil
+}
+
+// IsLoopback says whether the interface of that name reaches this machine only.
+func IsLoopback(name string) bool {
+	iface, err := net.InterfaceByName(name)
+	return err == nil && iface.Flags&net.FlagLoopback != 0
+}

@@ -1,0 +1,167 @@
+package node
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"daisy/inference"
+)
+
+// processEnv makes the test binary one node instead: its value is the folder,
+// processModel the model, and processLead the ID it is to lead.
+const (
+	processEnv   = "DAISY_TEST_NODE"
+	processModel = "DAISY_TEST_MODEL"
+	processLead  = "DAISY_TEST_LEAD"
+)
+
+// processMain is a whole node in a process of its own, to be killed. It prints
+// "in" when it is in a cluster, and ends when its input does.
+func processMain() int {
+	if err := processNode(); err != nil {
+		fmt.Println("error:", err)
+		return 1
+	}
+	return 0
+}
+
+func processNode() error {
+	t := &testing.T{} // for testConfig, which cannot fail here otherwise
+	config := testConfig(t, os.Getenv(processEnv), "victim", yes, os.Getenv(processModel))
+	n, err := Start(context.Background(), config)
+	if err != nil {
+		return err
+	}
+	defer n.Close()
+	changed := make(chan struct{}, 1)
+	n.Subscribe(func(Event) {
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	})
+	if id := ID(os.Getenv(processLead)); id != "" {
+		for state(n, id) != PeerReady {
+			<-changed
+		}
+		list, err := n.config.Models.List()
+		if err != nil {
+			return err
+		}
+		if _, err := n.Join(context.Background(), []ID{id}, list[0], fast); err != nil {
+			return err
+		}
+	}
+	for n.Cluster() == nil {
+		<-changed
+	}
+	fmt.Println("in")
+	_, err = io.Copy(io.Discard, os.Stdin)
+	return err
+}
+
+// process is a node in another process.
+type process struct {
+	*exec.Cmd
+	lines *bufio.Scanner
+}
+
+func startProcess(t *testing.T, model string, lead ID) *process {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), processEnv+"="+t.TempDir(), processModel+"="+model, processLead+"="+string(lead))
+	cmd.Stderr = os.Stderr
+	stdin, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	stdout, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		stdin.Close()
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	return &process{cmd, bufio.NewScanner(stdout)}
+}
+
+func (p *process) waitIn(t *testing.T) {
+	t.Helper()
+	require.True(t, p.lines.Scan(), "the process ended")
+	require.Equal(t, "in", p.lines.Text())
+}
+
+func TestMemberKilledInMidAnswer(t *testing.T) {
+	path := writeModel(t, 1)
+	leader, third := startNode(t, "leader", yes, path), startNode(t, "third", yes, path)
+	victim := startProcess(t, path, "")
+	until(t, leader, "the victim is found", func() bool { return find(leader, "victim").State == PeerReady })
+	id := find(leader, "victim").ID
+	ids := append(meet(t, leader, third), id)
+	cluster, err := leader.Join(t.Context(), ids, modelOf(t, leader), fast)
+	require.NoError(t, err)
+	until(t, third, "the cluster is published", func() bool { return third.Cluster() != nil })
+	theirs := third.Cluster()
+	victim.waitIn(t)
+
+	nDeltas := 0
+	stats, err := cluster.Chat(t.Context(), request(200), func(inference.Delta) {
+		if nDeltas++; nDeltas == 1 {
+			assert.NoError(t, victim.Process.Kill())
+		}
+	})
+	require.ErrorIs(t, err, ErrLost)
+	assert.ErrorContains(t, err, "victim was lost")
+	var about *NodeError
+	require.ErrorAs(t, err, &about)
+	assert.Equal(t, id, about.ID)
+	assert.Positive(t, stats.GeneratedTokens)
+	assert.Less(t, stats.GeneratedTokens, 200)
+
+	closed(t, "the leader's part has ended", cluster.Done())
+	require.ErrorIs(t, cluster.Err(), ErrLost)
+	assert.ErrorContains(t, cluster.Err(), "victim was lost")
+	closed(t, "the third's part has ended", theirs.Done())
+	require.ErrorIs(t, theirs.Err(), ErrLost)
+	assert.ErrorContains(t, theirs.Err(), "victim was lost")
+
+	// The rest goes on without it.
+	cluster, err = leader.Join(t.Context(), meet(t, leader, third), modelOf(t, leader), fast)
+	require.NoError(t, err)
+	ask(t, cluster, 4)
+	require.NoError(t, cluster.Close())
+}
+
+func TestLeaderKilled(t *testing.T) {
+	path := writeModel(t, 1)
+	member := startNode(t, "member", yes, path)
+	victim := startProcess(t, path, member.Self().ID)
+	victim.waitIn(t)
+	until(t, member, "the cluster is published", func() bool { return member.Cluster() != nil })
+	c := member.Cluster()
+	require.NoError(t, victim.Process.Kill())
+	closed(t, "the member is free", c.Done())
+	require.ErrorIs(t, c.Err(), ErrLost)
+	assert.ErrorContains(t, c.Err(), "victim was lost")
+	assert.True(t, free(member))
+	until(t, member, "the leader is unreachable", func() bool { return find(member, "victim").State == PeerUnreachable })
+	assert.NotEmpty(t, find(member, "victim").Reason)
+}
+
+func find(n *Node, name string) Peer {
+	for _, p := range n.Peers() {
+		if p.Name == name {
+			return p
+		}
+	}
+	return Peer{}
+}
