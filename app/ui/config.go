@@ -1,0 +1,30 @@
+package ui
+
+import (
+	"errors"
+
+	"daisy/app/session"
+)
+
+// Errors of Run before any window is there.
+var (
+	// ErrNoWindows: the program was built without windows; use the command
+	// line.
+	ErrNoWindows = errors.New("this build of Daisy has no windows")
+	// ErrNoDisplay: there is no screen to open a window on; use the command
+	// line.
+	ErrNoDisplay = errors.New("there is no display")
+)
+
+// Config of the app. The parts stay the caller's, which closes them after Run.
+type Config struct {
+	Session     *session.Session
+	Cluster     *session.Cluster
+	Invitations *session.Invitations
+	Version     string // as shown to people
+	OpenChat    bool   // show the chat window at once
+	OpenCluster bool   // show the cluster window at once
+	// Ready, which may be nil, is called on fyne's goroutine once the menu and
+	// the windows asked for are there.
+	Ready func()
+}
