@@ -229,6 +229,10 @@ func (f *following) settle(err error) error {
 	if err != nil {
 		cause = f.explain(err)
 	}
+	var about *NodeError
+	if !errors.As(cause, &about) {
+		return cause // of our own making
+	}
 	timer := time.NewTimer(settleTime)
 	defer timer.Stop()
 	for {

@@ -207,12 +207,13 @@ func (n *Node) claim(leader string) error {
 func (n *Node) release() {
 	n.mu.Lock()
 	n.taken = ""
-	changed := n.cluster != nil
+	was := n.cluster
 	n.cluster = nil
 	n.mu.Unlock()
-	if changed {
+	if was != nil {
 		n.events.emit(ClusterChanged{})
 		n.events.emit(PeersChanged{})
+		n.peers.recheck(was.invited)
 	}
 	n.clusters.Done()
 }

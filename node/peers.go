@@ -48,8 +48,11 @@ const (
 	maxAddrs   = 16 // of one peer
 	maxProbes  = 8  // at once
 	helloEvery = 5 * time.Second
+	busyEvery  = time.Second // people wait for a busy peer
 	helloWait  = 5 * time.Second
 	maxBackoff = 30 * time.Second
+	// firstBackoff is the wait after the first greeting that failed.
+	firstBackoff = time.Second
 	// forgetAfter is how long a silent peer stays in the list, unreachable.
 	forgetAfter = time.Minute
 )
@@ -190,6 +193,18 @@ func (p *peers) goodbye(id identity.ID) {
 	}
 }
 
+// recheck greets peers at once, because a cluster with them has ended.
+func (p *peers) recheck(members []control.Member) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, m := range members {
+		if e := p.list[m.ID]; e != nil {
+			e.due = time.Now()
+		}
+	}
+	p.poke()
+}
+
 func (p *peers) poke() {
 	select {
 	case p.wake <- struct{}{}:
@@ -266,7 +281,7 @@ func (p *peers) greeted(id ID, hello control.Hello, err error) {
 			p.node.events.emit(PeersChanged{})
 			return
 		}
-		e.due = now.Add(min(time.Second<<min(e.failures, 10), maxBackoff))
+		e.due = now.Add(min(firstBackoff<<min(e.failures, 10), maxBackoff))
 		e.failures++
 		e.State, e.Reason = PeerUnreachable, unreachable(err).Error()
 	} else {
@@ -277,7 +292,7 @@ func (p *peers) greeted(id ID, hello control.Hello, err error) {
 		case hello.Version != control.Protocol:
 			e.State, e.Reason = PeerIncompatible, (&control.VersionError{Theirs: hello.Version}).Error()
 		case hello.Busy:
-			e.State, e.Reason = PeerBusy, "in another cluster"
+			e.State, e.Reason, e.due = PeerBusy, "in another cluster", now.Add(busyEvery)
 		default:
 			e.State, e.Reason = PeerReady, ""
 		}

@@ -20,8 +20,15 @@ const (
 	maxHello  = 4 << 10
 )
 
-// pings notice a control connection on which nothing comes back any more.
-var pings = http.HTTP2Config{SendPingTimeout: 5 * time.Second, PingTimeout: 5 * time.Second}
+// http2 settings of both sides: pings notice a connection on which nothing
+// comes back any more, and little is kept of what nobody reads.
+var http2 = http.HTTP2Config{
+	SendPingTimeout:               5 * time.Second,
+	PingTimeout:                   5 * time.Second,
+	MaxConcurrentStreams:          16,
+	MaxReceiveBufferPerConnection: 128 << 10,
+	MaxReceiveBufferPerStream:     maxMessage,
+}
 
 // newTransport makes HTTP/2 over the dialler's connections, one for each node,
 // whose ID is the host of the URL.
@@ -37,7 +44,7 @@ func newTransport(d *Dialer) *http.Transport {
 			return d.dial(ctx, identity.ID(host), nil, controlProtocol)
 		},
 		Protocols:              protocols,
-		HTTP2:                  &pings,
+		HTTP2:                  &http2,
 		DisableCompression:     true,
 		MaxResponseHeaderBytes: 16 << 10,
 		IdleConnTimeout:        time.Minute,

@@ -141,6 +141,9 @@ func TestGroupStreamsBothWays(t *testing.T) {
 
 	stream, err = d.Group(timeout(t), own.ID())
 	require.NoError(t, err)
+	require.NoError(t, stream.Send(Message{Start: &Start{Epoch: 1}}))
+	_, err = stream.Receive() // Group runs
+	require.NoError(t, err)
 	stream.Abort() // the end of the other side
 	select {
 	case err := <-ended:
@@ -151,6 +154,24 @@ func TestGroupStreamsBothWays(t *testing.T) {
 	_, err = stream.Receive()
 	require.Error(t, err)
 	require.Error(t, stream.Send(Message{Start: &Start{}}))
+}
+
+func TestTooManyGroups(t *testing.T) {
+	own := newIdentity(t)
+	s := serve(t, own, ServerConfig{Group: func(_ context.Context, _ identity.ID, s *Stream) { _, _ = s.Receive() }})
+	for range 2 { // other dialers are limited together
+		d, _ := dialer(t, s.Addr())
+		for range maxGroups / 2 {
+			stream, err := d.Group(timeout(t), own.ID())
+			require.NoError(t, err)
+			t.Cleanup(stream.Abort)
+		}
+	}
+	d, _ := dialer(t, s.Addr())
+	_, err := d.Group(timeout(t), own.ID())
+	require.ErrorContains(t, err, "too many invitations")
+	_, err = d.Hello(timeout(t), own.ID())
+	require.NoError(t, err)
 }
 
 func TestCloseEndsStreams(t *testing.T) {

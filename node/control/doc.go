@@ -15,5 +15,6 @@
 // protocol version, and another version is refused in words.
 //
 // Limits on what strangers can send: messages of 64 KiB, 32 members a group, 16
-// addresses a member, 64 handshakes at once of 5 seconds each, 256 connections.
+// addresses a member, 64 handshakes at once of 5 seconds each, 256 connections
+// that keep 128 KiB each of what was not read, 8 group streams at once.
 package control

@@ -19,6 +19,7 @@ import (
 const (
 	maxHandshakes    = 64
 	maxConns         = 256
+	maxGroups        = 8 // memberships and refusals at once
 	handshakeTimeout = 5 * time.Second
 )
 
@@ -45,8 +46,9 @@ type Server struct {
 	listener net.Listener
 	http     *http.Server
 	queue    *queue
-	conns    conns // all but the data connections that were handed over
-	slots    chan struct{}
+	conns    conns         // all but the data connections that were handed over
+	slots    chan struct{} // handshakes
+	groups   chan struct{}
 	work     sync.WaitGroup // every goroutine
 
 	mu     sync.Mutex // guards closed and adding to work
@@ -59,7 +61,7 @@ func Listen(config ServerConfig) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{config: config, listener: listener, slots: make(chan struct{}, maxHandshakes)}
+	s := &Server{config: config, listener: listener, slots: make(chan struct{}, maxHandshakes), groups: make(chan struct{}, maxGroups)}
 	s.queue = &queue{addr: listener.Addr(), conns: make(chan net.Conn), closed: make(chan struct{})}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP2(true)
@@ -69,7 +71,7 @@ func Listen(config ServerConfig) (*Server, error) {
 	s.http = &http.Server{
 		Handler:           mux,
 		Protocols:         protocols,
-		HTTP2:             &pings,
+		HTTP2:             &http2,
 		TLSConfig:         config.Identity.ServerConfig(controlProtocol),
 		ReadHeaderTimeout: handshakeTimeout,
 		IdleTimeout:       2 * time.Minute,
@@ -215,6 +217,13 @@ func (s *Server) group(w http.ResponseWriter, r *http.Request) {
 	from, err := identity.PeerID(*r.TLS)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusForbidden)
+		return
+	}
+	select {
+	case s.groups <- struct{}{}:
+		defer func() { <-s.groups }()
+	default:
+		http.Error(w, "too many invitations at once", http.StatusServiceUnavailable)
 		return
 	}
 	control := http.NewResponseController(w)
