@@ -5,8 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-
-	sqlite3 "github.com/mattn/go-sqlite3"
 )
 
 const messageColumns = `id, conversation_id, coalesce(parent_id, 0), role, content, reasoning, status, error, model,
@@ -88,8 +86,7 @@ func (s *Store) insert(ctx context.Context, m Message) (Message, error) {
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		m.Conversation, parent, m.Role, m.Content, m.Reasoning, m.Status, m.Error, m.Model,
 		m.Stats.PromptTokens, m.Stats.GeneratedTokens, m.Stats.PrefillTokensPerSecond, m.Stats.DecodeTokensPerSecond, t, t)
-	var e sqlite3.Error
-	if errors.As(err, &e) && e.ExtendedCode == sqlite3.ErrConstraintForeignKey {
+	if saysNoReference(err) {
 		return m, ErrNotFound
 	}
 	if err != nil {

@@ -10,8 +10,6 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
-
-	sqlite3 "github.com/mattn/go-sqlite3"
 )
 
 const (
@@ -95,8 +93,7 @@ func dsn(path string) string {
 
 // explain maps what SQLite says about damaged files to ErrDamaged.
 func explain(err error) error {
-	var e sqlite3.Error
-	if errors.As(err, &e) && (e.Code == sqlite3.ErrNotADB || e.Code == sqlite3.ErrCorrupt) {
+	if saysDamaged(err) {
 		return fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	return err
