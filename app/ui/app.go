@@ -48,6 +48,9 @@ func Run(ctx context.Context, cfg Config) error {
 	app.SetMetadata(fyne.AppMetadata{
 		ID: appID, Name: appName, Version: cfg.Version,
 		Icon: fyne.NewStaticResource("daisy.png", assets.Icon),
+		// This code calls the toolkit on its own goroutine only; without this
+		// the toolkit takes a stack trace at every refresh to check that.
+		Migrations: map[string]bool{"fyneDo": true},
 	})
 	a := app.NewWithID(appID)
 	if err := loadTranslations(); err != nil {

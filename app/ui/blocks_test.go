@@ -7,9 +7,12 @@ import (
 	"strings"
 	"testing"
 
+	"fyne.io/fyne/v2"
 	"fyne.io/fyne/v2/test"
 	"fyne.io/fyne/v2/widget"
 	"github.com/stretchr/testify/require"
+
+	"daisy/app/history"
 )
 
 // Text that grows in any pieces ends in the same blocks as text shown at once,
@@ -56,4 +59,22 @@ func squeeze(s string) string {
 		s = strings.ReplaceAll(s, "\n\n", "\n")
 	}
 	return strings.Trim(s, "\n")
+}
+
+// One update of a long answer: at 30 of them in a second it must stay far below
+// 33 ms.
+func BenchmarkUpdateOf40KBAnswer(b *testing.B) {
+	test.NewTempApp(b)
+	th := newThread(func(string) {})
+	w := test.NewTempWindow(b, th.scroll)
+	w.Resize(fyne.NewSize(900, 600))
+	m := history.Message{ID: 1, Role: history.RoleAssistant, Status: history.StatusStreaming}
+	m.Content = strings.Repeat("A sentence that is long enough to be wrapped somewhere in the middle of the column.\n\n", 480)
+	th.put(m)
+	th.settle()
+	for b.Loop() {
+		m.Content += "word "
+		th.put(m)
+		th.settle()
+	}
 }

@@ -99,13 +99,14 @@ func (t *thread) put(m history.Message) {
 	t.box.Objects = append(t.box.Objects, r.box)
 }
 
-// settle lays out what has changed and follows the end when it should. Two
-// rounds, since wrapped text knows its height only after its width.
+// settle lays out what has changed and follows the end when it should. It
+// refreshes nothing: that would draw the whole thread anew for each piece of
+// text. Two rounds, since wrapped text knows its height only after its width.
 func (t *thread) settle() {
 	follow := t.follow
 	for range 2 {
 		t.box.Layout.Layout(t.box.Objects, t.box.Size())
-		t.scroll.Refresh()
+		t.box.Resize(t.box.MinSize().Max(t.scroll.Size()))
 	}
 	if follow {
 		t.scroll.ScrollToBottom()
