@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"daisy/inference/chat"
+	"daisy/inference/model"
 	"daisy/inference/sample"
 	"daisy/rdma"
 )
@@ -18,7 +19,7 @@ var (
 	ErrContextFull = errors.New("the context is full")
 	// ErrUnsupported: the file is sound, but this engine cannot run it; the
 	// wrapped text names what is missing.
-	ErrUnsupported = errors.New("not supported")
+	ErrUnsupported = model.ErrUnsupported
 )
 
 // Options for Load. The zero value loads the whole model on this machine.
@@ -34,6 +35,12 @@ type Options struct {
 	// Shares are the ranks' relative shares of the work, by rank; nil means
 	// equal ones. The same on all ranks.
 	Shares []float64
+	// Sequences is how many requests run at once, each with a KV cache of Context
+	// positions; 0 means one. More wait their turn.
+	Sequences int
+	// SharedCores: other ranks compute on this machine's cores too, so that idle
+	// threads must not spin.
+	SharedCores bool
 	// Progress is told how many bytes of this rank's weights are loaded; it may
 	// be nil, must not block, and is called from several goroutines in turn.
 	Progress func(loaded, total int64)
@@ -79,6 +86,7 @@ type Request struct {
 type Delta struct {
 	Text      string // the answer
 	Reasoning string // the model's thinking, which people see folded away
+	ToolCall  string // a call of a tool, as the model writes it
 }
 
 // StopReason says why an answer ended.

@@ -52,13 +52,24 @@ func NewCPU(threads, poll int) (*Backend, error) {
 	return &Backend{b, C.ggml_backend_get_device(b), pool}, nil
 }
 
+// NewBest makes a backend on the machine's GPU where ggml was compiled with one
+// (Metal on a Mac), else on the CPU with threads and poll as for NewCPU.
+func NewBest(threads, poll int) (*Backend, error) {
+	if b := C.ggml_backend_init_by_type(C.GGML_BACKEND_DEVICE_TYPE_GPU, nil); b != nil {
+		return &Backend{b: b, dev: C.ggml_backend_get_device(b)}, nil
+	}
+	return NewCPU(threads, poll)
+}
+
 // Close stops the threads and frees the backend, after all its buffers.
 func (b *Backend) Close() {
 	if b.b == nil {
 		return
 	}
 	C.ggml_backend_free(b.b)
-	C.ggml_threadpool_free(b.pool)
+	if b.pool != nil {
+		C.ggml_threadpool_free(b.pool)
+	}
 	b.b = nil
 }
 

@@ -1,0 +1,254 @@
+package inference
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+
+	"daisy/inference/chat"
+	"daisy/inference/ggml"
+	"daisy/inference/gguf"
+	"daisy/inference/model"
+	"daisy/inference/plan"
+	"daisy/inference/tokenizer"
+	"daisy/rdma"
+)
+
+// Engine is one rank of a loaded model.
+type Engine struct {
+	info     Info
+	tokens   *tokenizer.Tokenizer // rank 0
+	ends     []int32              // rank 0: the tokens that end an answer
+	template *chat.Template       // rank 0
+	harmony  bool                 // rank 0: the template is of that kind
+	rank     *rank                // owned by the goroutine that serve runs on
+	slots    []*slot              // likewise
+
+	ctx      context.Context // ends every collective
+	cancel   context.CancelCauseFunc
+	requests chan *sequence // to rank 0's loop
+	follow   chan struct{}  // lets the loop of other ranks begin
+	closing  chan struct{}  // Close was called
+	done     chan struct{}  // the loop has ended and err is set
+	err      error
+	once     sync.Once
+}
+
+// Load reads this rank's shard of the model at path and returns when all ranks
+// of the group have theirs. Cancelling ctx ends the loading on all ranks, and so
+// does an error on one of them. Whatever happens, the engine owns the group.
+func Load(ctx context.Context, path string, opt Options) (*Engine, error) {
+	if opt.Group == nil {
+		opt.Group = rdma.Solo()
+	}
+	e, err := load(ctx, path, opt)
+	if err != nil {
+		err = fmt.Errorf("loading %s: %w", filepath.Base(path), err)
+		opt.Group.Abort(err)
+		_ = opt.Group.Close()
+		return nil, err
+	}
+	return e, nil
+}
+
+func load(ctx context.Context, path string, opt Options) (*Engine, error) {
+	f, err := gguf.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	arch, err := model.New(f)
+	if err != nil {
+		return nil, err
+	}
+	e := &Engine{
+		requests: make(chan *sequence),
+		follow:   make(chan struct{}, 1),
+		closing:  make(chan struct{}),
+		done:     make(chan struct{}),
+	}
+	if err := e.describe(f, arch, opt); err != nil {
+		return nil, err
+	}
+	shards, err := shards(f, arch, opt)
+	if err != nil {
+		return nil, err
+	}
+	if err := agree(ctx, f, e.info, opt); err != nil {
+		return nil, err
+	}
+	e.ctx, e.cancel = context.WithCancelCause(context.Background())
+	ready := make(chan error)
+	go e.run(ctx, f, arch, shards, opt, ready) // Close waits for done
+	if err := <-ready; err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// describe reads what people and callers want to know, and on rank 0 the text
+// side of the model.
+func (e *Engine) describe(f *gguf.File, arch model.Arch, opt Options) (err error) {
+	p := arch.Params()
+	name, ok := f.String("general.name")
+	if !ok || name == "" {
+		name = strings.TrimSuffix(filepath.Base(f.Path()), ".gguf")
+	}
+	e.info = Info{
+		Name:          name,
+		Architecture:  p.Name,
+		FileBytes:     f.Size(),
+		ContextLength: opt.Context,
+		Rank:          opt.Group.Rank(),
+		WorldSize:     opt.Group.WorldSize(),
+		Threads:       opt.Threads,
+	}
+	for _, t := range f.Tensors() {
+		e.info.Parameters += t.Elements()
+	}
+	if e.info.ContextLength == 0 {
+		e.info.ContextLength = min(p.TrainedCtx, DefaultContext)
+	}
+	if e.info.ContextLength < 1 || e.info.ContextLength > p.TrainedCtx {
+		return fmt.Errorf("context of %d: the model takes 1 to %d", e.info.ContextLength, p.TrainedCtx)
+	}
+	if e.info.Threads == 0 {
+		e.info.Threads = runtime.NumCPU()
+	}
+	if e.info.Rank != 0 {
+		return nil
+	}
+	if e.tokens, err = tokenizer.New(f); err != nil {
+		return err
+	}
+	if n := e.tokens.VocabSize(); n > p.Vocab {
+		return fmt.Errorf("the tokenizer has %d tokens, the model %d", n, p.Vocab)
+	}
+	for id := range int32(e.tokens.VocabSize()) {
+		if e.tokens.IsEOG(id) {
+			e.ends = append(e.ends, id)
+		}
+	}
+	return e.readTemplate(f)
+}
+
+// shards deals the model out; all ranks come to the same result.
+func shards(f *gguf.File, arch model.Arch, opt Options) ([]plan.Shard, error) {
+	shape := model.Shape(f, arch)
+	world := opt.Group.WorldSize()
+	if world == 1 {
+		return []plan.Shard{shape.Whole()}, nil
+	}
+	shares := opt.Shares
+	if shares == nil {
+		for range world {
+			shares = append(shares, 1)
+		}
+	}
+	if len(shares) != world {
+		return nil, fmt.Errorf("%d shares for %d ranks", len(shares), world)
+	}
+	return plan.TensorParallel(shape, shares)
+}
+
+// run is the goroutine that owns ggml: it loads, then serves until Close or an
+// error ends it.
+func (e *Engine) run(ctx context.Context, f *gguf.File, arch model.Arch, shards []plan.Shard, opt Options, ready chan<- error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	defer close(e.done)
+	r, err := newRank(ctx, f, arch, shards, opt, &e.info)
+	if err != nil {
+		e.err = err
+		ready <- err
+		return
+	}
+	defer r.close()
+	e.rank = r
+	for range r.mem.slots {
+		e.slots = append(e.slots, &slot{id: len(e.slots)})
+	}
+	ready <- nil // the file belongs to load, which closes it now
+	if r.group.Rank() == 0 {
+		e.err = e.lead()
+	} else {
+		e.err = e.obey()
+	}
+	if e.err != nil && !errors.Is(e.err, ErrClosed) {
+		r.group.Abort(e.err)
+	}
+	_ = r.group.Close()
+	e.cancel(e.err)
+}
+
+// newRank loads one rank's shard and allocates all it needs to compute.
+func newRank(ctx context.Context, f *gguf.File, arch model.Arch, shards []plan.Shard, opt Options, info *Info) (_ *rank, err error) {
+	poll := 50 // ggml's own default
+	if opt.SharedCores {
+		poll = 0
+	}
+	b, err := ggml.NewBest(info.Threads, poll)
+	if err != nil {
+		return nil, err
+	}
+	r := &rank{arch: arch, shards: shards, group: opt.Group, backend: b}
+	defer func() {
+		if err != nil {
+			r.close()
+		}
+	}()
+	if r.weights, err = loadWeights(ctx, f, arch, r.shard(), b, opt.Progress); err != nil {
+		return nil, err
+	}
+	slots := max(1, opt.Sequences)
+	if r.mem, err = newMemory(arch, r.shard(), b, slots, info.ContextLength); err != nil {
+		return nil, err
+	}
+	r.mem.Weights = r.weights.tensors
+	r.scratch = b.Memory().NewScratch()
+	info.WeightBytes, info.CacheBytes = r.weights.bytes, int64(r.mem.cache)
+	if info.Rank == 0 {
+		r.logits = make([]float32, r.mem.outputs*arch.Params().Vocab)
+		r.part = make([]float32, r.mem.outputs*arch.Params().Vocab)
+	}
+	// The largest step, recorded now: memory that would be missing later is
+	// missing now, and scratch does not grow in mid-answer.
+	n := min(maxBatch, info.ContextLength)
+	if _, err = r.record([]model.Run{{N: n, KV: info.ContextLength}}, min(n, r.mem.outputs)); err != nil {
+		return nil, err
+	}
+	return r, opt.Group.Barrier(ctx)
+}
+
+// Info describes the loaded model.
+func (e *Engine) Info() Info { return e.info }
+
+// Done is closed when the engine has ended, by Close or because the group did.
+func (e *Engine) Done() <-chan struct{} { return e.done }
+
+// Err is why the engine ended, nil while it runs; ErrClosed after Close.
+func (e *Engine) Err() error {
+	select {
+	case <-e.done:
+		return e.err
+	default:
+		return nil
+	}
+}
+
+// Close ends all requests with ErrClosed, the other ranks' Follow if this is rank
+// 0, and the group; it returns when all memory is free.
+func (e *Engine) Close() error {
+	e.once.Do(func() {
+		close(e.closing)
+		if e.info.Rank != 0 {
+			e.cancel(ErrClosed) // it may be waiting for the leader's next step
+		}
+	})
+	<-e.done
+	return nil
+}

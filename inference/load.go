@@ -1,0 +1,220 @@
+package inference
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+
+	"daisy/inference/ggml"
+	"daisy/inference/gguf"
+	"daisy/inference/model"
+	"daisy/inference/plan"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// weights is one rank's shard of a model in memory.
+type weights struct {
+	tensors map[string]ggml.Tensor
+	context *ggml.Context
+	buffers []*ggml.Buffer
+	mapped  []*mapping
+	bytes   int64 // of the shard, as in the file
+}
+
+// part is one tensor on its way from the file into memory.
+type part struct {
+	spec   model.Spec
+	file   gguf.Tensor
+	cut    model.Cut
+	tensor ggml.Tensor
+	bytes  int
+}
+
+func (p part) whole() bool { return p.cut.Dim < 0 || p.cut.Range.Len() == p.spec.Shape[p.cut.Dim] }
+
+// loadWeights reads the parts of the file that the shard names. Tensors that are
+// neither cut nor repacked are mapped on a CPU instead of read.
+func loadWeights(ctx context.Context, f *gguf.File, a model.Arch, shard plan.Shard, b *ggml.Backend, progress func(loaded, total int64)) (_ *weights, err error) {
+	specs := a.Specs()
+	w := &weights{tensors: map[string]ggml.Tensor{}}
+	defer func() {
+		if err != nil {
+			w.close()
+		}
+	}()
+	if w.context, err = ggml.NewContext(len(specs), 0, 0); err != nil {
+		return nil, err
+	}
+	var mapped, plain, packed []part
+	host := b.Memory().Host()
+	repacked, canRepack := b.Repacked()
+	for _, s := range specs {
+		t, ok := f.Tensor(s.Name)
+		if !ok {
+			continue
+		}
+		p := part{spec: s, file: t, cut: s.Cut(a.Params(), shard)}
+		shape := s.ShardShape(p.cut)
+		kind := ggml.Type(t.Type)
+		if s.Use != model.Vector && !b.Memory().Multiplies(kind, shape[0], shape[1]) {
+			return nil, fmt.Errorf("tensor %q: weights of type %s: %w", s.Name, t.Type, ErrUnsupported)
+		}
+		p.tensor = w.context.NewTensor(kind, shape...)
+		p.bytes = p.tensor.Bytes()
+		w.tensors[s.Name] = p.tensor
+		w.bytes += int64(p.bytes)
+		switch {
+		case canRepack && s.Use == model.Matrix && repacked.Multiplies(kind, shape[0], shape[1]):
+			packed = append(packed, p)
+		case host && p.whole() && s.Use != model.Vector:
+			mapped = append(mapped, p)
+		default:
+			plain = append(plain, p)
+		}
+	}
+	if mapped, err = w.mapParts(f, b, mapped); err != nil {
+		return nil, err
+	}
+	plain = append(plain, mapped...) // those whose place in the file is not aligned
+	if err := w.place(b.Memory(), plain); err != nil {
+		return nil, err
+	}
+	if err := w.place(repacked, packed); err != nil {
+		return nil, err
+	}
+	return w, w.read(ctx, f, append(plain, packed...), progress)
+}
+
+// place allocates one buffer for all the parts.
+func (w *weights) place(t ggml.BufferType, parts []part) error {
+	if len(parts) == 0 {
+		return nil
+	}
+	var tensors []ggml.Tensor
+	for _, p := range parts {
+		tensors = append(tensors, p.tensor)
+	}
+	buffer, err := t.NewBuffer(t.PlacedBytes(tensors))
+	if err != nil {
+		return err
+	}
+	w.buffers = append(w.buffers, buffer)
+	buffer.Weights()
+	for _, x := range tensors {
+		if err := buffer.Place(x); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read fills the parts' tensors, several at a time.
+func (w *weights) read(ctx context.Context, f *gguf.File, parts []part, progress func(loaded, total int64)) error {
+	var mu sync.Mutex // guards loaded and orders calls of progress
+	loaded, total := int64(0), w.bytes
+	for _, p := range parts {
+		loaded -= int64(p.bytes)
+	}
+	loaded += total // what is mapped counts as loaded
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(min(4, runtime.GOMAXPROCS(0)))
+	for _, p := range parts {
+		g.Go(func() error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			data, err := p.read(f)
+			if err != nil {
+				return fmt.Errorf("tensor %q: %w", p.spec.Name, err)
+			}
+			p.tensor.Set(data, 0)
+			if progress != nil {
+				mu.Lock()
+				loaded += int64(p.bytes)
+				progress(loaded, total)
+				mu.Unlock()
+			}
+			return nil
+		})
+	}
+	return g.Wait()
+}
+
+// read returns the bytes of the part: its rows, or its columns of every row.
+func (p part) read(f *gguf.File) ([]byte, error) {
+	data := make([]byte, p.bytes)
+	row := p.file.RowBytes()
+	if len(p.spec.Shape) == 1 {
+		row /= p.file.Elements() // of a vector, ranks share the elements
+	}
+	switch {
+	case p.whole():
+		return data, f.ReadTensorAt(p.file, data, 0)
+	case p.cut.Dim == len(p.spec.Shape)-1:
+		return data, f.ReadTensorAt(p.file, data, int64(p.cut.Range.Lo)*row)
+	}
+	kind := ggml.Type(p.file.Type)
+	from, n := kind.RowBytes(p.cut.Range.Lo), kind.RowBytes(p.cut.Range.Len())
+	rows := int(p.file.Rows())
+	// Whole rows, a chunk at a time: the pages are read anyhow.
+	chunk := make([]byte, max(1, chunkBytes/int(row))*int(row))
+	for first := 0; first < rows; {
+		got := min(rows-first, len(chunk)/int(row))
+		if err := f.ReadTensorAt(p.file, chunk[:got*int(row)], int64(first)*row); err != nil {
+			return nil, err
+		}
+		for i := range got {
+			copy(data[(first+i)*n:][:n], chunk[i*int(row)+from:])
+		}
+		first += got
+	}
+	return data, nil
+}
+
+const chunkBytes = 1 << 20
+
+// mapParts maps the files and places tensors in the mapping; it returns those
+// that lie there unaligned.
+func (w *weights) mapParts(f *gguf.File, b *ggml.Backend, parts []part) (rest []part, err error) {
+	if len(parts) == 0 {
+		return nil, nil
+	}
+	buffers := map[int]*ggml.Buffer{}
+	for _, p := range parts {
+		i := p.file.Part
+		if buffers[i] == nil {
+			m, err := mapFile(f.Parts()[i].Path)
+			if err != nil {
+				return nil, err
+			}
+			w.mapped = append(w.mapped, m)
+			if buffers[i], err = ggml.WrapHost(m.data, b.Memory()); err != nil {
+				return nil, err
+			}
+			w.buffers = append(w.buffers, buffers[i])
+			buffers[i].Weights()
+		}
+		if p.file.Offset%int64(b.Memory().Alignment()) != 0 {
+			rest = append(rest, p)
+			continue
+		}
+		if err := buffers[i].PlaceAt(p.tensor, int(p.file.Offset)); err != nil {
+			return nil, fmt.Errorf("tensor %q: the file became shorter: %w", p.spec.Name, err)
+		}
+	}
+	return rest, nil
+}
+
+func (w *weights) close() {
+	for _, b := range w.buffers {
+		b.Close()
+	}
+	for _, m := range w.mapped {
+		m.close()
+	}
+	if w.context != nil {
+		w.context.Close()
+	}
+}

@@ -1,0 +1,129 @@
+package inference
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"daisy/inference/sample"
+	"daisy/inference/stream"
+)
+
+// slot is one sequence's part of the KV cache. It keeps what it holds after a
+// request, for the next one that begins alike.
+type slot struct {
+	id     int
+	tokens []int32 // whose keys and values are cached, by position
+	seq    *sequence
+}
+
+// common counts the leading tokens of prompt that the slot holds.
+func (s *slot) common(prompt []int32) int {
+	n := 0
+	for n < len(prompt) && n < len(s.tokens) && prompt[n] == s.tokens[n] {
+		n++
+	}
+	return n
+}
+
+// sequence is one request on its way through the engine. The loop owns it until
+// it closes out.
+type sequence struct {
+	ctx     context.Context
+	prompt  []int32
+	max     int // tokens to generate
+	end     func(id int32) bool
+	banEnd  []int32 // tokens that end an answer, when those are banned
+	sampler *sample.Sampler
+
+	slot    *slot
+	pending []int32 // tokens not in the KV cache yet: the prompt's rest, then the last sampled
+	last    [1]int32
+	started time.Time
+	first   time.Time
+	stats   Stats
+	err     error
+
+	out chan int32 // sampled tokens; holds max, so the loop never waits
+}
+
+// begin gives the sequence its slot.
+func (q *sequence) begin(s *slot) {
+	n := min(s.common(q.prompt), len(q.prompt)-1) // one token must be computed for its logits
+	s.tokens = s.tokens[:n]
+	s.seq, q.slot = q, s
+	q.pending = q.prompt[n:]
+	q.stats.PromptTokens, q.stats.CachedTokens = len(q.prompt), n
+	q.started = time.Now()
+}
+
+// finish hands the sequence back to its caller and frees the slot.
+func (q *sequence) finish(reason StopReason, err error) {
+	q.stats.Stop, q.err = reason, err
+	if q.slot != nil {
+		q.slot.seq = nil
+	}
+	close(q.out)
+}
+
+// sampled takes the next token from the logits of the sequence's last one and
+// tells whether the sequence goes on.
+func (q *sequence) sampled(logits []float32, ctx int) (more bool) {
+	for _, id := range q.banEnd {
+		logits[id] = float32(math.Inf(-1))
+	}
+	id := q.sampler.Sample(logits)
+	q.sampler.Accept(id)
+	now := time.Now()
+	if q.stats.GeneratedTokens == 0 {
+		q.first = now
+		q.stats.Prefill = now.Sub(q.started)
+	}
+	q.stats.Decode = now.Sub(q.first)
+	if q.end(id) && q.banEnd == nil {
+		q.finish(StopEnd, nil)
+		return false
+	}
+	q.stats.GeneratedTokens++
+	q.out <- id
+	switch {
+	case len(q.slot.tokens) == ctx:
+		q.finish(StopFull, nil)
+		return false
+	case q.stats.GeneratedTokens == q.max:
+		q.finish(StopLength, nil)
+		return false
+	}
+	q.last[0] = id
+	q.pending = q.last[:]
+	return true
+}
+
+// newSequence checks and prepares a request.
+func (e *Engine) newSequence(ctx context.Context, req Request) (*sequence, stream.Options, error) {
+	if err := req.Sampling.Validate(); err != nil {
+		return nil, stream.Options{}, err
+	}
+	prompt, reading, err := e.prompt(req)
+	if err != nil {
+		return nil, reading, err
+	}
+	if len(prompt) == 0 {
+		return nil, reading, errors.New("the prompt is empty")
+	}
+	room := e.info.ContextLength - len(prompt) + 1
+	if room < 2 {
+		return nil, reading, fmt.Errorf("the prompt has %d tokens, the context %d: %w", len(prompt), e.info.ContextLength, ErrContextFull)
+	}
+	q := &sequence{ctx: ctx, prompt: prompt, max: room, end: e.tokens.IsEOG, sampler: sample.New(req.Sampling)}
+	if req.MaxTokens > 0 {
+		q.max = min(q.max, req.MaxTokens)
+	}
+	if req.IgnoreEnd {
+		q.banEnd = e.ends
+	}
+	q.out = make(chan int32, q.max)
+	return q, reading, nil
+}
