@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"daisy/inference"
+
+	"github.com/spf13/cobra"
+)
+
+// benchmark measures as docs/benchmarks.md defines it: exact token counts, the
+// end of a sequence banned, decode = (n-1) / (t_last - t_first), no prefix reuse.
+type benchmark struct {
+	model                     string
+	threads                   int
+	prompt, gen, repeat, warm int
+	json                      bool
+}
+
+func benchCommand() *cobra.Command {
+	var b benchmark
+	cmd := &cobra.Command{
+		Use:   "bench",
+		Short: "Measure prefill and decode speed on this machine",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			r, err := b.run(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if b.json {
+				return printJSON(cmd.OutOrStdout(), r)
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%s, %d threads: prefill of %d tokens %.1f tokens/s, decode of %d tokens %.1f tokens/s (medians of %d)\n",
+				r.Model, r.Threads, r.PromptTokens, r.Prefill, r.GenTokens, r.Decode, b.repeat)
+			return nil
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&b.model, "model", "", "the .gguf file")
+	f.IntVar(&b.threads, "threads", 0, "compute threads (default: one for each core)")
+	f.IntVar(&b.prompt, "prompt-tokens", 128, "length of the prompt")
+	f.IntVar(&b.gen, "gen-tokens", 64, "length of the answer")
+	f.IntVar(&b.repeat, "repeat", 3, "how often to measure; the median counts")
+	f.IntVar(&b.warm, "warm-up", 1, "rounds before those that count")
+	f.BoolVar(&b.json, "json", false, "print one JSON object")
+	_ = cmd.MarkFlagRequired("model")
+	return cmd
+}
+
+type benchResult struct {
+	Model        string    `json:"model"`
+	Threads      int       `json:"threads"`
+	Context      int       `json:"context"`
+	PromptTokens int       `json:"prompt_tokens"`
+	GenTokens    int       `json:"gen_tokens"`
+	Prefill      float64   `json:"prefill_tokens_per_second"`
+	Decode       float64   `json:"decode_tokens_per_second"`
+	Prefills     []float64 `json:"prefill_samples"`
+	Decodes      []float64 `json:"decode_samples"`
+}
+
+func (b *benchmark) run(ctx context.Context) (*benchResult, error) {
+	if b.prompt < 1 || b.gen < 2 || b.repeat < 1 {
+		return nil, errors.New("a benchmark needs a prompt token, two answer tokens and one round")
+	}
+	e, err := inference.Load(ctx, b.model, inference.Options{Threads: b.threads, Context: b.prompt + b.gen})
+	if err != nil {
+		return nil, err
+	}
+	defer e.Close()
+	r := &benchResult{Model: e.Info().Name, Threads: e.Info().Threads, Context: b.prompt + b.gen, PromptTokens: b.prompt, GenTokens: b.gen}
+	for i := range b.warm + b.repeat {
+		stats, err := e.Measure(ctx, i, b.prompt, b.gen)
+		if err != nil {
+			return nil, err
+		}
+		if i >= b.warm {
+			r.Prefills = append(r.Prefills, stats.PrefillTokensPerSecond())
+			r.Decodes = append(r.Decodes, stats.DecodeTokensPerSecond())
+		}
+	}
+	r.Prefill, r.Decode = median(r.Prefills), median(r.Decodes)
+	return r, nil
+}
+
+func median(xs []float64) float64 {
+	s := slices.Sorted(slices.Values(xs))
+	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
+}

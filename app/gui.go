@@ -1,0 +1,59 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+
+	"daisy/app/history"
+	"daisy/app/session"
+	"daisy/app/ui"
+	"daisy/node"
+)
+
+// version is shown to people.
+const version = "0.1.0"
+
+// openApp runs the app until the person quits. Windows need the main thread,
+// which is the one that main runs on.
+func openApp(ctx context.Context, place folder, flags *nodeFlags) (err error) {
+	if !ui.Available {
+		return ui.ErrNoWindows
+	}
+	dir, err := place.open()
+	if err != nil {
+		return err
+	}
+	store, err := history.Open(ctx, historyPath(dir))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+
+	lib, err := flags.library(dir)
+	if err != nil {
+		return err
+	}
+	var invitations session.Invitations
+	n, err := flags.start(ctx, dir, lib, invitations.Consent, os.Stderr)
+	if err != nil {
+		return err
+	}
+	defer n.Close()
+	s := session.New(session.Config{Store: store, System: defaultSystem})
+	defer s.Close()
+	cluster := session.NewCluster(session.FromNode(n, node.JoinOptions{}), session.FromLibrary(lib, modelsPath(dir)), s)
+	defer cluster.Close()
+
+	err = ui.Run(ctx, ui.Config{Session: s, Cluster: cluster, Invitations: &invitations, Version: version, OpenChat: true})
+	if errors.Is(err, ui.ErrNoDisplay) {
+		return fmt.Errorf("%w: try `daisy demo`, or `daisy serve` for a node without a screen", err)
+	}
+	return err
+}
+
+func init() {
+	runtime.LockOSThread() // main must stay on the main thread for the windows' sake
+}

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"daisy/node"
+
+	"github.com/spf13/cobra"
+)
+
+func serveCommand(place *folder) *cobra.Command {
+	var flags nodeFlags
+	var consent string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run a node without a screen",
+		Long: "Run a node without a screen: others find it, and with its owner's consent it computes its share of their models.\n" +
+			"The members of a cluster see the text of the prompts.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			agree, err := consentFrom(consent, cmd.InOrStdin(), cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			dir, err := place.open()
+			if err != nil {
+				return err
+			}
+			lib, err := flags.library(dir)
+			if err != nil {
+				return err
+			}
+			n, err := flags.start(cmd.Context(), dir, lib, agree, cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			defer n.Close()
+			return watch(cmd.Context(), n, asJSON, cmd.OutOrStdout())
+		},
+	}
+	flags.flags(cmd)
+	f := cmd.Flags()
+	f.IntVar(&flags.threads, "threads", 0, "compute threads (default: one for each core)")
+	f.StringVar(&consent, "consent", "ask", "answer to invitations: ask (on the terminal), always, never")
+	f.BoolVar(&asJSON, "json", false, "print a JSON object per line")
+	return cmd
+}
+
+// consentFrom turns the flag into the owner's answer.
+func consentFrom(mode string, in io.Reader, out io.Writer) (func(context.Context, node.Invitation) bool, error) {
+	switch mode {
+	case "always":
+		return func(context.Context, node.Invitation) bool { return true }, nil
+	case "never":
+		return func(context.Context, node.Invitation) bool { return false }, nil
+	case "ask":
+		return askOn(in, out), nil
+	}
+	return nil, fmt.Errorf("--consent %q is not ask, always or never", mode)
+}
+
+// askOn asks on a terminal. Lines come from one reader for the node's lifetime,
+// so that an answer that comes too late is not taken for the next one.
+func askOn(in io.Reader, out io.Writer) func(context.Context, node.Invitation) bool {
+	lines := make(chan string)
+	go func() { // ends with its input, at the latest with the process
+		defer close(lines)
+		for s := bufio.NewScanner(in); s.Scan(); {
+			lines <- s.Text()
+		}
+	}()
+	return func(ctx context.Context, inv node.Invitation) bool {
+		for drained := false; !drained; {
+			select {
+			case _, open := <-lines:
+				drained = !open
+			default:
+				drained = true
+			}
+		}
+		fmt.Fprintf(out, "%s asks this machine to compute a share of %s, with %s.\nMembers of the cluster see the text of the prompts. Join? [y/N] ",
+			inv.Leader.Name, inv.Model, strings.Join(inv.Nodes, ", "))
+		select {
+		case line := <-lines:
+			line = strings.ToLower(strings.TrimSpace(line))
+			return line == "y" || line == "yes"
+		case <-ctx.Done():
+			fmt.Fprintln(out, "(too late)")
+			return false
+		}
+	}
+}
+
+// serving is what serve prints with --json, one object per line.
+type serving struct {
+	Event   string   `json:"event"` // listening, joined, left
+	ID      node.ID  `json:"id,omitempty"`
+	Name    string   `json:"name,omitempty"`
+	Address []string `json:"address,omitempty"`
+	Model   string   `json:"model,omitempty"`
+	Rank    int      `json:"rank,omitempty"`
+	Weights int64    `json:"weight_bytes,omitempty"`
+	Reason  string   `json:"reason,omitempty"`
+}
+
+// watch prints what the node does until ctx ends.
+func watch(ctx context.Context, n *node.Node, asJSON bool, out io.Writer) error {
+	say := func(s serving) {
+		if asJSON {
+			line, _ := json.Marshal(s)
+			fmt.Fprintf(out, "%s\n", line)
+			return
+		}
+		fmt.Fprintln(out, s.words())
+	}
+	changed := make(chan struct{}, 1)
+	cancel := n.Subscribe(func(e node.Event) {
+		if _, ok := e.(node.ClusterChanged); ok {
+			select {
+			case changed <- struct{}{}:
+			default:
+			}
+		}
+	})
+	defer cancel()
+	self := n.Self()
+	listening := serving{Event: "listening", ID: self.ID, Name: self.Name}
+	for _, a := range self.Addrs {
+		listening.Address = append(listening.Address, a.String())
+	}
+	say(listening)
+	var in *node.Cluster
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changed:
+		}
+		c := n.Cluster()
+		if c == in {
+			continue
+		}
+		if in != nil {
+			reason := ""
+			if err := in.Err(); err != nil && !errors.Is(err, node.ErrClosed) {
+				reason = oneLine(err)
+			}
+			say(serving{Event: "left", Reason: reason})
+		}
+		if in = c; c != nil {
+			joined := serving{Event: "joined", Model: c.Model().Name}
+			for _, m := range c.Members() {
+				if m.ID == self.ID {
+					joined.Rank, joined.Weights = m.Rank, m.WeightBytes
+				}
+			}
+			say(joined)
+		}
+	}
+}
+
+func (s serving) words() string {
+	switch s.Event {
+	case "listening":
+		return fmt.Sprintf("%s (%s) is ready at %s", s.Name, s.ID, strings.Join(s.Address, ", "))
+	case "joined":
+		return fmt.Sprintf("Rank %d of %s, holding %.1f MB of weights", s.Rank, s.Model, float64(s.Weights)/1e6)
+	}
+	if s.Reason == "" {
+		return "The cluster has ended"
+	}
+	return "The cluster has ended: " + s.Reason
+}
