@@ -1,6 +1,9 @@
 package tokenizer
 
-import "iter"
+import (
+	"iter"
+	"math"
+)
 
 // chain is a run of text cut into parts that merge with their neighbours, the cheapest pair first and the leftmost of
 // equals, in n log n: a linked list with a heap of candidate pairs. Parts are byte spans of the text.
@@ -18,13 +21,22 @@ type link struct {
 	dead       bool
 }
 
-// pair is a candidate: parts left and right, the cost of joining them, the token that makes, and the span's end when it
-// was found, by which a stale candidate is told.
+// pair is a candidate: a part and the one after it. order is the cost and, among equals, the place; id is the token
+// that joining them makes; to is where the second ended when it was found, by which a stale candidate is told.
 type pair struct {
-	cost        float32
-	left, right int32
-	id          int32
-	to          int32
+	order uint64
+	id    int32
+	to    int32
+}
+
+func newPair(cost float32, left, id, to int32) pair {
+	bits := math.Float32bits(cost + 0) // no negative zero
+	if bits>>31 == 1 {
+		bits = ^bits
+	} else {
+		bits |= 1 << 31
+	}
+	return pair{uint64(bits)<<32 | uint64(uint32(left)), id, to}
 }
 
 // joiner tells whether two neighbours join, into which token, and how dear that is.
@@ -49,31 +61,34 @@ func (c *chain) add(n int, id int32) {
 
 // merge joins parts until no neighbours can be joined.
 func (c *chain) merge(j joiner) {
-	consider := func(left, right int32) {
-		if left < 0 || right < 0 {
+	consider := func(left int32) {
+		if left < 0 || c.parts[left].next < 0 {
 			return
 		}
-		l, r := &c.parts[left], &c.parts[right]
+		l := &c.parts[left]
+		r := &c.parts[l.next]
 		if id, cost, ok := j.join(l, r); ok {
-			c.push(pair{cost, left, right, id, r.to})
+			c.push(newPair(cost, left, id, r.to))
 		}
 	}
-	for i := int32(1); i < int32(len(c.parts)); i++ {
-		consider(i-1, i)
+	for i := range int32(len(c.parts)) {
+		consider(i)
 	}
 	for len(c.heap) > 0 {
 		p := c.pop()
-		l, r := &c.parts[p.left], &c.parts[p.right]
-		if l.dead || r.dead || l.next != p.right || r.to != p.to {
+		left := int32(uint32(p.order))
+		l := &c.parts[left]
+		if l.dead || l.next < 0 || c.parts[l.next].to != p.to {
 			continue
 		}
+		r := &c.parts[l.next]
 		l.to, l.next, l.id = r.to, r.next, p.id
 		r.dead = true
 		if r.next >= 0 {
-			c.parts[r.next].prev = p.left
+			c.parts[r.next].prev = left
 		}
-		consider(l.prev, p.left)
-		consider(p.left, l.next)
+		consider(l.prev)
+		consider(left)
 	}
 }
 
@@ -88,16 +103,14 @@ func (c *chain) all() iter.Seq[*link] {
 	}
 }
 
-func (p pair) before(q pair) bool {
-	return p.cost < q.cost || p.cost == q.cost && p.left < q.left
-}
+// The heap has four children to a node: half as deep as a binary one, and what is compared lies together.
 
 func (c *chain) push(p pair) {
 	c.heap = append(c.heap, p)
 	i := len(c.heap) - 1
 	for i > 0 {
-		parent := (i - 1) / 2
-		if !p.before(c.heap[parent]) {
+		parent := (i - 1) / 4
+		if c.heap[parent].order <= p.order {
 			break
 		}
 		c.heap[i] = c.heap[parent]
@@ -107,28 +120,31 @@ func (c *chain) push(p pair) {
 }
 
 func (c *chain) pop() pair {
-	top := c.heap[0]
-	last := c.heap[len(c.heap)-1]
-	c.heap = c.heap[:len(c.heap)-1]
-	n := len(c.heap)
-	if n == 0 {
+	h := c.heap
+	top, last := h[0], h[len(h)-1]
+	h = h[:len(h)-1]
+	c.heap = h
+	if len(h) == 0 {
 		return top
 	}
 	i := 0
 	for {
-		child := 2*i + 1
-		if child >= n {
+		child := 4*i + 1
+		if child >= len(h) {
 			break
 		}
-		if child+1 < n && c.heap[child+1].before(c.heap[child]) {
-			child++
+		least := child
+		for k := child + 1; k < min(child+4, len(h)); k++ {
+			if h[k].order < h[least].order {
+				least = k
+			}
 		}
-		if !c.heap[child].before(last) {
+		if h[least].order >= last.order {
 			break
 		}
-		c.heap[i] = c.heap[child]
-		i = child
+		h[i] = h[least]
+		i = least
 	}
-	c.heap[i] = last
+	h[i] = last
 	return top
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -37,6 +38,7 @@ func TestPreTokenizersMatchTheReference(t *testing.T) {
 	}
 	readGolden(t, "splits.json.gz", &golden)
 	assert.GreaterOrEqual(t, len(golden.Splits), 10)
+	require.NotEmpty(t, golden.Texts)
 	for name, want := range golden.Splits {
 		t.Run(name, func(t *testing.T) {
 			pre, ok := preTokenizers[name]
@@ -71,6 +73,7 @@ func TestSmallBPEVocabularyMatchesTheReference(t *testing.T) {
 		IDs                   [][]int32
 	}
 	readGolden(t, "bpe.json", &golden)
+	require.NotEmpty(t, golden.Texts)
 	tk, err := New(source(t, gguf.KV{Key: "model", Value: "gpt2"}, gguf.KV{Key: "pre", Value: "dbrx"},
 		gguf.KV{Key: "tokens", Value: golden.Tokens}, gguf.KV{Key: "merges", Value: golden.Merges}))
 	require.NoError(t, err)
@@ -90,6 +93,7 @@ func TestSmallSPMVocabularyMatchesTheReference(t *testing.T) {
 		IDs    [][]int32
 	}
 	readGolden(t, "spm.json", &golden)
+	require.NotEmpty(t, golden.Texts)
 	tk, err := New(source(t, gguf.KV{Key: "model", Value: "llama"}, gguf.KV{Key: "tokens", Value: golden.Tokens},
 		gguf.KV{Key: "scores", Value: golden.Scores}, gguf.KV{Key: "token_type", Value: golden.Types},
 		gguf.KV{Key: "unknown_token_id", Value: uint32(0)}))
@@ -123,6 +127,7 @@ func TestSmolLM2MatchesTheReference(t *testing.T) {
 		IDs   [][]int32
 	}
 	readGolden(t, "smollm2.json", &golden)
+	require.NotEmpty(t, golden.Texts)
 	tk := model135M(t)
 	for i, text := range golden.Texts {
 		ids := tk.Encode(text, true, false)
@@ -133,7 +138,8 @@ func TestSmolLM2MatchesTheReference(t *testing.T) {
 	assert.Equal(t, []int32{1, 4093, 198, 2}, tk.Encode("<|im_start|>user\n<|im_end|>", true, true))
 }
 
-// A megabyte takes under two seconds, whatever it is made of.
+// A megabyte takes under two seconds of one processor, whatever it is made of. (Processor time, so that a busy machine
+// does not fail the test.)
 func TestMegabyteInTwoSeconds(t *testing.T) {
 	var golden struct{ Texts []string }
 	readGolden(t, "smollm2.json", &golden)
@@ -145,10 +151,16 @@ func TestMegabyteInTwoSeconds(t *testing.T) {
 	corpus := strings.Join(golden.Texts, "\n")
 	for name, unit := range map[string]string{"corpus": corpus, "letters": "abcdefghij", "one letter": "a", "spaces": " ", "han": "你好世界"} {
 		text := strings.Repeat(unit, 1<<20/len(unit)+1)[:1<<20]
-		start := time.Now()
+		start := processorTime(t)
 		tk.Encode(text, true, true)
-		assert.Less(t, time.Since(start), limit, name)
+		assert.Less(t, processorTime(t)-start, limit, name)
 	}
+}
+
+func processorTime(t *testing.T) time.Duration {
+	var u syscall.Rusage
+	require.NoError(t, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 func BenchmarkEncodeCorpusSmolLM2(b *testing.B) {
