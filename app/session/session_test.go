@@ -14,7 +14,11 @@ import (
 	"daisy/inference/chat"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// The library that announces nodes ends its own goroutine a second after its
+// Shutdown has returned.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/grandcat/zeroconf.(*Server).probe"))
+}
 
 // askerFunc is an Asker that a test scripts.
 type askerFunc func(context.Context, inference.Request, func(inference.Delta)) (inference.Stats, error)

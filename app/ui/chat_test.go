@@ -53,6 +53,11 @@ func TestAskInTheWindow(t *testing.T) {
 	c := d.chat
 	require.True(t, c.welcome.box.Visible())
 	require.True(t, c.send.Disabled(), "nobody is there to answer")
+	test.Type(c.input, "x")
+	c.input.TypedKey(enter())
+	require.Equal(t, "No model is running. Choose one in the cluster window.", c.notice.label.Text)
+	require.Equal(t, "x", c.input.Text)
+	c.input.SetText("")
 
 	step := make(chan struct{})
 	d.cfg.Session.Use(askerFunc(func(_ context.Context, r inference.Request, emit func(inference.Delta)) (inference.Stats, error) {
@@ -64,6 +69,7 @@ func TestAskInTheWindow(t *testing.T) {
 	}), "tiny")
 	c.updateState()
 	require.False(t, c.send.Disabled())
+	require.False(t, c.notice.box.Visible())
 
 	test.Type(c.input, "capital of France?")
 	c.input.TypedKey(enter())

@@ -156,7 +156,7 @@ func (c *chatWindow) ask() {
 	}
 	s := c.desk.cfg.Session
 	if s.Model() == "" {
-		c.updateState()
+		c.notice.show(session.ErrNoModel)
 		return
 	}
 	c.input.SetText("")
@@ -241,6 +241,9 @@ func (c *chatWindow) updateState() {
 	}
 	if c.status.Text != words {
 		c.status.SetText(words)
+	}
+	if c.notice.err == session.ErrNoModel && c.desk.cfg.Session.Model() != "" {
+		c.notice.show(nil)
 	}
 	c.welcome.show(state)
 	c.updateButtons()

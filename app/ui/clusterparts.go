@@ -101,6 +101,7 @@ func (p *progressLine) show(s session.ClusterState) {
 type errorLine struct {
 	box   *fyne.Container
 	label *widget.Label
+	err   error // shown
 }
 
 func newErrorLine() *errorLine {
@@ -113,6 +114,7 @@ func newErrorLine() *errorLine {
 }
 
 func (e *errorLine) show(err error) {
+	e.err = err
 	if err != nil {
 		if words := errorWords(err); e.label.Text != words {
 			e.label.SetText(words)

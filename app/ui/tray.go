@@ -25,8 +25,8 @@ type tray struct {
 func newTray(d *desk, bar desktop.App) *tray {
 	t := &tray{desk: d, bar: bar}
 	t.frames = d.newFrames(t.update)
-	bar.SetSystemTrayIcon(trayIcon())
 	t.update()
+	bar.SetSystemTrayIcon(trayIcon()) // after the menu, as the toolkit asks
 	t.cancel = d.cfg.Cluster.Subscribe(t.frames.signal)
 	return t
 }

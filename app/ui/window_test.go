@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -330,6 +331,8 @@ func TestRealWindows(t *testing.T) {
 	select {
 	case <-a.ended:
 	case <-time.After(20 * time.Second):
+		a.cmd.Process.Signal(syscall.SIGQUIT) // says where it hangs
+		<-a.ended
 		require.FailNow(t, "Quit did not end the app")
 	}
 	require.NoError(t, a.cmd.Wait())

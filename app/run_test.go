@@ -1,0 +1,63 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestRunAnswers(t *testing.T) {
+	got := result[answer](t, daisy(t, "run", realModel(t), "What is the capital of France?", "--json"))
+	require.Contains(t, got.Answer, "Paris")
+	require.Equal(t, "end", string(got.Stop))
+	require.Positive(t, got.Decode)
+}
+
+func TestRunReadsStandardInput(t *testing.T) {
+	cmd := daisy(t, "run", tinyModel(t), "--json", "--max-tokens", "5")
+	cmd.Stdin = strings.NewReader("Hello")
+	require.LessOrEqual(t, result[answer](t, cmd).GeneratedTokens, 5)
+}
+
+// What is no model, or a cut or lying one, gives one clear line and exit code 1.
+func TestRunRefusesBrokenFiles(t *testing.T) {
+	good, err := os.ReadFile(tinyModel(t))
+	require.NoError(t, err)
+	huge := []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f}
+	for name, data := range map[string][]byte{
+		"truncated":      good[:len(good)/2],
+		"absurd lengths": append(append(append([]byte{}, good[:8]...), huge...), good[16:]...),
+		"absurd string":  append(append(append([]byte{}, good[:24]...), huge...), good[32:]...),
+		"no GGUF":        []byte("Just a text file, and not a model at all."),
+		"empty":          {},
+		"missing":        nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "model.gguf")
+			if data != nil {
+				require.NoError(t, os.WriteFile(path, data, 0o600))
+			}
+			cmd := daisy(t, "run", path, "Hello")
+			var stderr strings.Builder
+			cmd.Stderr = &stderr
+			out, err := cmd.Output()
+			require.Error(t, err)
+			require.Equal(t, 1, cmd.ProcessState.ExitCode())
+			require.Empty(t, out)
+			require.Equal(t, 1, strings.Count(stderr.String(), "\n"), stderr.String())
+			require.True(t, strings.HasPrefix(stderr.String(), "daisy: "), stderr.String())
+			require.Contains(t, stderr.String(), "model.gguf")
+		})
+	}
+}
+
+func TestBench(t *testing.T) {
+	got := result[benchResult](t, daisy(t, "bench", "--model", tinyModel(t), "--json", "--threads", "1",
+		"--prompt-tokens", "20", "--gen-tokens", "10", "--repeat", "2"))
+	require.Len(t, got.Decodes, 2)
+	require.Positive(t, got.Prefill)
+	require.Positive(t, got.Decode)
+}
