@@ -60,7 +60,7 @@ func (n *Node) Join(ctx context.Context, members []ID, model models.Model, opt J
 	if err := n.claim(n.config.Name); err != nil {
 		return nil, err
 	}
-	options := inference.Options{Threads: opt.Threads, Context: opt.Context, Sequences: opt.Sequences}
+	options := inference.Options{Threads: opt.Threads, Context: opt.Context, Sequences: opt.Sequences, SharedCores: n.config.SharedCores}
 	c := n.newCluster(newEpoch(), 0, invited, model, options)
 	stop := context.AfterFunc(ctx, func() { c.stop(context.Cause(ctx)) })
 	joined := make(chan error, 1)

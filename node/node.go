@@ -39,6 +39,8 @@ type Config struct {
 	Consent func(ctx context.Context, inv Invitation) bool
 	// Threads compute when this node follows; 0 is the engine's default.
 	Threads int
+	// SharedCores: other nodes compute on this machine's cores too.
+	SharedCores bool
 	// Log is told what a developer wants to know; by default nobody is.
 	Log *slog.Logger
 }

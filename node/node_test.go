@@ -23,9 +23,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(processEnv) != "" {
 		os.Exit(processMain())
 	}
-	// zeroconf's announcer sleeps on for up to four seconds after its Shutdown;
-	// see the documentation of package discovery.
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/grandcat/zeroconf.(*Server).probe"))
+	goleak.VerifyTestMain(m)
 }
 
 const patience = 20 * time.Second // for what takes milliseconds on an idle machine
@@ -257,7 +255,7 @@ func TestJoinRefused(t *testing.T) {
 			return true
 		}, path)
 		err := refused(t, asleep, JoinOptions{Threads: 1, Context: 256, Within: 300 * time.Millisecond})
-		assert.ErrorContains(t, err, "no answer within 300ms")
+		assert.ErrorContains(t, err, "answer") // whoever's clock is first
 		inv := <-asked
 		assert.Equal(t, "leader", inv.Leader.Name)
 		assert.Equal(t, []string{"leader", "willing", "asleep"}, inv.Nodes)
@@ -371,7 +369,10 @@ func TestNodeCloseEndsItsCluster(t *testing.T) {
 	require.NoError(t, leader.Close())
 	closed(t, "the member is free", theirs.Done())
 	require.ErrorIs(t, theirs.Err(), ErrEnded)
-	until(t, member, "the leader is forgotten", func() bool { return state(member, leader.Self().ID) == "" })
+	until(t, member, "the leader is seen to be gone", func() bool {
+		s := state(member, leader.Self().ID)
+		return s == "" || s == PeerUnreachable // its goodbye may be lost
+	})
 	_, err = leader.Join(t.Context(), nil, modelOf(t, leader), fast)
 	require.ErrorIs(t, err, ErrClosed)
 }

@@ -73,7 +73,8 @@ type peer struct {
 	due      time.Time                    // of the next greeting
 	probing  bool
 	failures int
-	leaving  bool // said goodbye; forget it when it does not answer
+	asked    time.Time // when the last greeting began
+	left     time.Time // when it said goodbye: forget it when it does not answer
 }
 
 func newPeers(n *Node) *peers {
@@ -135,7 +136,6 @@ func (p *peers) found(a discovery.Announcement) {
 		p.list[a.ID] = e
 		p.node.events.emit(PeersChanged{})
 	}
-	e.leaving = false
 	for _, addr := range a.Addrs {
 		if _, known := e.seen[addr]; !known {
 			e.due = now // a new address is worth a new try
@@ -188,7 +188,8 @@ func (p *peers) goodbye(id identity.ID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if e := p.list[id]; e != nil {
-		e.leaving, e.due = true, time.Now()
+		e.left = time.Now()
+		e.due = e.left
 		p.poke()
 	}
 }
@@ -255,7 +256,7 @@ func (p *peers) nextDue() (ID, time.Duration) {
 			continue
 		}
 		if !e.due.After(now) {
-			e.probing = true
+			e.probing, e.asked = true, now
 			return id, 0
 		}
 		wait = min(wait, e.due.Sub(now))
@@ -276,7 +277,7 @@ func (p *peers) greeted(id ID, hello control.Hello, err error) {
 	e.refreshAddrs(now)
 	before := e.Peer
 	if err != nil {
-		if e.leaving || (len(e.seen) == 0 && e.failures > 0) {
+		if !e.left.IsZero() || (len(e.seen) == 0 && e.failures > 0) {
 			delete(p.list, id)
 			p.node.events.emit(PeersChanged{})
 			return
@@ -285,8 +286,10 @@ func (p *peers) greeted(id ID, hello control.Hello, err error) {
 		e.failures++
 		e.State, e.Reason = PeerUnreachable, unreachable(err).Error()
 	} else {
-		e.failures, e.leaving = 0, false
-		e.due = now.Add(helloEvery)
+		e.failures, e.due = 0, now.Add(helloEvery)
+		if e.left.Before(e.asked) {
+			e.left = time.Time{} // the goodbye was forged, or it came back
+		}
 		e.Name, e.Protocol, e.Cores, e.MemoryBytes = hello.Name, hello.Version, hello.Cores, hello.MemoryBytes
 		switch {
 		case hello.Version != control.Protocol:
@@ -296,6 +299,9 @@ func (p *peers) greeted(id ID, hello control.Hello, err error) {
 		default:
 			e.State, e.Reason = PeerReady, ""
 		}
+	}
+	if !e.left.IsZero() {
+		e.due = now // it said goodbye while it was being asked
 	}
 	if before.State != e.State || before.Reason != e.Reason || before.Name != e.Name {
 		p.node.events.emit(PeersChanged{})
@@ -313,7 +319,7 @@ func unreachable(err error) error {
 	case errors.Is(err, identity.ErrWrongNode):
 		return identity.ErrWrongNode
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return errors.New("Daisy does not listen at its address any more")
+		return errors.New("no Daisy listens at its address any more")
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
 		return errors.New("there is no way to its address; is the local network allowed for Daisy?")
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():

@@ -51,13 +51,44 @@ func TestAnImpostorsAnnouncement(t *testing.T) {
 	assert.Equal(t, "b", hello.Name)
 	assert.Equal(t, "b", find(a, "b").Name)
 
-	// A forged goodbye makes a ask b, who answers.
-	a.peers.goodbye(id)
-	hello, err = a.dialer.Hello(t.Context(), id)
-	a.peers.greeted(id, hello, err)
-	assert.Equal(t, PeerReady, state(a, id))
-	a.peers.greeted(id, control.Hello{}, errors.New("a hiccup"))
-	assert.Equal(t, PeerUnreachable, state(a, id), "still in the list")
+}
+
+// TestGoodbyes: one makes a node ask; an answer to a question asked before it
+// proves nothing.
+func TestGoodbyes(t *testing.T) {
+	n := startNode(t, "n", nil)
+	id := fakeID(1)
+	begin := func() *peer {
+		e := &peer{Peer: Peer{ID: id}, probing: true, asked: time.Now(), seen: map[netip.AddrPort]time.Time{freePort(t): time.Now()}}
+		n.peers.mu.Lock()
+		defer n.peers.mu.Unlock()
+		n.peers.list[id] = e
+		return e
+	}
+	hello := control.Hello{Version: control.Protocol, ID: id, Name: "x"}
+
+	begin()
+	n.peers.goodbye(id)
+	n.peers.greeted(id, control.Hello{}, errors.New("gone"))
+	assert.Empty(t, state(n, id), "true: forgotten at once")
+
+	e := begin()
+	n.peers.goodbye(id)
+	n.peers.mu.Lock()
+	e.asked = e.left.Add(time.Nanosecond)
+	n.peers.mu.Unlock()
+	n.peers.greeted(id, hello, nil)
+	n.peers.mu.Lock()
+	assert.True(t, e.left.IsZero(), "forged: it answers")
+	n.peers.mu.Unlock()
+
+	e = begin()
+	n.peers.goodbye(id)
+	n.peers.greeted(id, hello, nil) // the question was older
+	n.peers.mu.Lock()
+	assert.False(t, e.left.IsZero())
+	n.peers.mu.Unlock()
+	until(t, n, "it is asked again, and gone", func() bool { return state(n, id) == "" })
 }
 
 func TestAddressesOfAPeer(t *testing.T) {
@@ -107,7 +138,7 @@ func TestGreetingsDecideTheState(t *testing.T) {
 
 func TestUnreachableInWords(t *testing.T) {
 	for says, err := range map[string]error{
-		"does not listen": &net.OpError{Err: syscall.ECONNREFUSED},
+		"no Daisy listens": &net.OpError{Err: syscall.ECONNREFUSED},
 		"local network":   &net.OpError{Err: syscall.EHOSTUNREACH},
 		"firewall":        context.DeadlineExceeded,
 		"version 3":       fmt.Errorf("x: %w", &control.VersionError{Theirs: 3}),

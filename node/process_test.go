@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -21,6 +22,7 @@ const (
 	processEnv   = "DAISY_TEST_NODE"
 	processModel = "DAISY_TEST_MODEL"
 	processLead  = "DAISY_TEST_LEAD"
+	processName  = "DAISY_TEST_NAME"
 )
 
 // processMain is a whole node in a process of its own, to be killed. It prints
@@ -35,7 +37,7 @@ func processMain() int {
 
 func processNode() error {
 	t := &testing.T{} // for testConfig, which cannot fail here otherwise
-	config := testConfig(t, os.Getenv(processEnv), "victim", yes, os.Getenv(processModel))
+	config := testConfig(t, os.Getenv(processEnv), os.Getenv(processName), yes, os.Getenv(processModel))
 	n, err := Start(context.Background(), config)
 	if err != nil {
 		return err
@@ -68,9 +70,12 @@ func processNode() error {
 	return err
 }
 
+var victims atomic.Int32
+
 // process is a node in another process.
 type process struct {
 	*exec.Cmd
+	name  string // like that of no other test's node
 	lines *bufio.Scanner
 }
 
@@ -79,7 +84,8 @@ func startProcess(t *testing.T, model string, lead ID) *process {
 	self, err := os.Executable()
 	require.NoError(t, err)
 	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), processEnv+"="+t.TempDir(), processModel+"="+model, processLead+"="+string(lead))
+	name := fmt.Sprintf("victim %d of %d", victims.Add(1), os.Getpid())
+	cmd.Env = append(os.Environ(), processEnv+"="+t.TempDir(), processModel+"="+model, processLead+"="+string(lead), processName+"="+name)
 	cmd.Stderr = os.Stderr
 	stdin, err := cmd.StdinPipe()
 	require.NoError(t, err)
@@ -91,7 +97,7 @@ func startProcess(t *testing.T, model string, lead ID) *process {
 		cmd.Process.Kill()
 		cmd.Wait()
 	})
-	return &process{cmd, bufio.NewScanner(stdout)}
+	return &process{cmd, name, bufio.NewScanner(stdout)}
 }
 
 func (p *process) waitIn(t *testing.T) {
@@ -104,8 +110,8 @@ func TestMemberKilledInMidAnswer(t *testing.T) {
 	path := writeModel(t, 1)
 	leader, third := startNode(t, "leader", yes, path), startNode(t, "third", yes, path)
 	victim := startProcess(t, path, "")
-	until(t, leader, "the victim is found", func() bool { return find(leader, "victim").State == PeerReady })
-	id := find(leader, "victim").ID
+	until(t, leader, "the victim is found", func() bool { return find(leader, victim.name).State == PeerReady })
+	id := find(leader, victim.name).ID
 	ids := append(meet(t, leader, third), id)
 	cluster, err := leader.Join(t.Context(), ids, modelOf(t, leader), fast)
 	require.NoError(t, err)
@@ -120,7 +126,7 @@ func TestMemberKilledInMidAnswer(t *testing.T) {
 		}
 	})
 	require.ErrorIs(t, err, ErrLost)
-	assert.ErrorContains(t, err, "victim was lost")
+	assert.ErrorContains(t, err, victim.name+" was lost")
 	var about *NodeError
 	require.ErrorAs(t, err, &about)
 	assert.Equal(t, id, about.ID)
@@ -129,10 +135,10 @@ func TestMemberKilledInMidAnswer(t *testing.T) {
 
 	closed(t, "the leader's part has ended", cluster.Done())
 	require.ErrorIs(t, cluster.Err(), ErrLost)
-	assert.ErrorContains(t, cluster.Err(), "victim was lost")
+	assert.ErrorContains(t, cluster.Err(), victim.name+" was lost")
 	closed(t, "the third's part has ended", theirs.Done())
 	require.ErrorIs(t, theirs.Err(), ErrLost)
-	assert.ErrorContains(t, theirs.Err(), "victim was lost")
+	assert.ErrorContains(t, theirs.Err(), victim.name+" was lost")
 
 	// The rest goes on without it.
 	cluster, err = leader.Join(t.Context(), meet(t, leader, third), modelOf(t, leader), fast)
@@ -151,10 +157,10 @@ func TestLeaderKilled(t *testing.T) {
 	require.NoError(t, victim.Process.Kill())
 	closed(t, "the member is free", c.Done())
 	require.ErrorIs(t, c.Err(), ErrLost)
-	assert.ErrorContains(t, c.Err(), "victim was lost")
+	assert.ErrorContains(t, c.Err(), victim.name+" was lost")
 	assert.True(t, free(member))
-	until(t, member, "the leader is unreachable", func() bool { return find(member, "victim").State == PeerUnreachable })
-	assert.NotEmpty(t, find(member, "victim").Reason)
+	until(t, member, "the leader is unreachable", func() bool { return find(member, victim.name).State == PeerUnreachable })
+	assert.NotEmpty(t, find(member, victim.name).Reason)
 }
 
 func find(n *Node, name string) Peer {

@@ -156,6 +156,34 @@ func TestGroupStreamsBothWays(t *testing.T) {
 	require.Error(t, stream.Send(Message{Start: &Start{}}))
 }
 
+// TestASilentGroupLives: between messages a stream may be silent for longer than
+// one may take.
+func TestASilentGroupLives(t *testing.T) {
+	own := newIdentity(t)
+	result := make(chan error, 1)
+	s := serve(t, own, ServerConfig{Group: func(_ context.Context, _ identity.ID, s *Stream) {
+		if !assert.NoError(t, s.Send(Message{Ready: &Ready{}})) {
+			return
+		}
+		_, err := s.Receive()
+		result <- err
+	}})
+	s.sendTimeout = 20 * time.Millisecond
+	d, _ := dialer(t, s.Addr())
+	stream, err := d.Group(timeout(t), own.ID())
+	require.NoError(t, err)
+	_, err = stream.Receive()
+	require.NoError(t, err)
+	select {
+	case err := <-result:
+		t.Fatalf("it ended by itself: %v", err)
+	case <-time.After(10 * s.sendTimeout):
+	}
+	require.NoError(t, stream.Send(Message{Start: &Start{}}))
+	require.NoError(t, <-result)
+	stream.Abort()
+}
+
 func TestTooManyGroups(t *testing.T) {
 	own := newIdentity(t)
 	s := serve(t, own, ServerConfig{Group: func(_ context.Context, _ identity.ID, s *Stream) { _, _ = s.Receive() }})

@@ -49,6 +49,8 @@ type Server struct {
 	conns    conns         // all but the data connections that were handed over
 	slots    chan struct{} // handshakes
 	groups   chan struct{}
+
+	sendTimeout time.Duration
 	work     sync.WaitGroup // every goroutine
 
 	mu     sync.Mutex // guards closed and adding to work
@@ -61,7 +63,7 @@ func Listen(config ServerConfig) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{config: config, listener: listener, slots: make(chan struct{}, maxHandshakes), groups: make(chan struct{}, maxGroups)}
+	s := &Server{config: config, listener: listener, slots: make(chan struct{}, maxHandshakes), groups: make(chan struct{}, maxGroups), sendTimeout: sendTimeout}
 	s.queue = &queue{addr: listener.Addr(), conns: make(chan net.Conn), closed: make(chan struct{})}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP2(true)
@@ -228,13 +230,16 @@ func (s *Server) group(w http.ResponseWriter, r *http.Request) {
 	}
 	control := http.NewResponseController(w)
 	write := func(line []byte) error {
-		if err := control.SetWriteDeadline(time.Now().Add(sendTimeout)); err != nil {
+		if err := control.SetWriteDeadline(time.Now().Add(s.sendTimeout)); err != nil {
 			return err
 		}
-		if _, err := w.Write(line); err != nil {
-			return err
+		_, err := w.Write(line)
+		if err == nil {
+			err = control.Flush()
 		}
-		return control.Flush()
+		// HTTP/2 resets the stream at the deadline also when nothing is being
+		// written then.
+		return errors.Join(err, control.SetWriteDeadline(time.Time{}))
 	}
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	if err := write(nil); err != nil {

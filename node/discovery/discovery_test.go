@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"context"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -8,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/grandcat/zeroconf"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -17,11 +19,7 @@ import (
 	"daisy/node/identity"
 )
 
-func TestMain(m *testing.M) {
-	// zeroconf's announcer sleeps on for up to four seconds after Shutdown; see
-	// the package's documentation.
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/grandcat/zeroconf.(*Server).probe"))
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func newID(t testing.TB) identity.ID {
 	t.Helper()
@@ -107,26 +105,94 @@ func TestStartRefusesAnUnknownInterface(t *testing.T) {
 	require.ErrorContains(t, err, "nosuch0")
 }
 
-// response builds an mDNS response; extra may spoil it.
+// response is a node's announcement, which extra may spoil.
 func response(t testing.TB, a Announcement, ip string, extra func(*dnsmessage.Message)) []byte {
 	t.Helper()
-	full := dnsmessage.MustNewName(string(a.ID) + "." + serviceName)
-	host := dnsmessage.MustNewName(hostPrefix + string(a.ID) + "." + domain + ".")
-	header := func(name dnsmessage.Name) dnsmessage.ResourceHeader {
-		return dnsmessage.ResourceHeader{Name: name, Class: dnsmessage.ClassINET, TTL: 120}
+	packet, err := announcement(a, []netip.Addr{netip.MustParseAddr(ip)}, 4444, lifetime)
+	require.NoError(t, err)
+	if extra == nil {
+		return packet
 	}
-	m := dnsmessage.Message{Header: dnsmessage.Header{Response: true}, Answers: []dnsmessage.Resource{
-		{Header: header(dnsmessage.MustNewName(serviceName)), Body: &dnsmessage.PTRResource{PTR: full}},
-		{Header: header(full), Body: &dnsmessage.SRVResource{Port: 4444, Target: host}},
-		{Header: header(full), Body: &dnsmessage.TXTResource{TXT: txtRecord(a)}},
-		{Header: header(host), Body: &dnsmessage.AResource{A: netip.MustParseAddr(ip).As4()}},
-	}}
-	if extra != nil {
-		extra(&m)
-	}
-	packet, err := m.Pack()
+	var m dnsmessage.Message
+	require.NoError(t, m.Unpack(packet))
+	extra(&m)
+	packet, err = m.Pack()
 	require.NoError(t, err)
 	return packet
+}
+
+// TestZeroconfFindsUs: an independent implementation reads what we say.
+func TestZeroconfFindsUs(t *testing.T) {
+	l := start(t, `Ann's Studio`, 1111)
+	loopback, err := net.InterfaceByName("lo")
+	require.NoError(t, err)
+	resolver, err := zeroconf.NewResolver(zeroconf.SelectIfaces([]net.Interface{*loopback}), zeroconf.SelectIPTraffic(zeroconf.IPv4))
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	entries := make(chan *zeroconf.ServiceEntry)
+	require.NoError(t, resolver.Browse(ctx, serviceType, domain, entries))
+	found := false
+	for e := range entries { // closed when ctx ends
+		if e.Instance != string(l.id) {
+			continue // another test's node on this machine
+		}
+		found = true
+		assert.Equal(t, 1111, e.Port)
+		assert.Equal(t, hostName(l.id), e.HostName)
+		assert.Equal(t, txtRecord(Announcement{ID: l.id, Name: `Ann's Studio`, Protocol: 7}), e.Text)
+		require.Len(t, e.AddrIPv4, 1)
+		assert.Equal(t, "127.0.0.1", e.AddrIPv4[0].String())
+		cancel()
+	}
+	cancel()
+	assert.True(t, found)
+}
+
+func TestQueriesAboutUs(t *testing.T) {
+	id, other := newID(t), newID(t)
+	ask := func(name string, kind dnsmessage.Type, class dnsmessage.Class) []byte {
+		m := dnsmessage.Message{Questions: []dnsmessage.Question{
+			{Name: dnsmessage.MustNewName("else.local."), Type: dnsmessage.TypePTR, Class: dnsmessage.ClassINET},
+			{Name: dnsmessage.MustNewName(name), Type: kind, Class: class},
+		}}
+		packet, err := m.Pack()
+		require.NoError(t, err)
+		return packet
+	}
+	for _, c := range []struct {
+		packet []byte
+		want   bool
+	}{
+		{ask(serviceName, dnsmessage.TypePTR, dnsmessage.ClassINET), true},
+		{ask("_Daisy._TCP.Local.", dnsmessage.TypePTR, dnsmessage.ClassINET|1<<15), true},
+		{ask(typesName, dnsmessage.TypePTR, dnsmessage.ClassINET), true},
+		{ask(instanceName(id), dnsmessage.TypeSRV, dnsmessage.ClassINET), true},
+		{ask(instanceName(id), dnsmessage.TypeALL, dnsmessage.ClassANY), true},
+		{ask(hostName(id), dnsmessage.TypeAAAA, dnsmessage.ClassINET), true},
+		{ask(instanceName(other), dnsmessage.TypeSRV, dnsmessage.ClassINET), false},
+		{ask(serviceName, dnsmessage.TypeSRV, dnsmessage.ClassINET), false},
+		{ask(serviceName, dnsmessage.TypePTR, dnsmessage.ClassCHAOS), false},
+		{response(t, Announcement{ID: id, Name: "a", Protocol: 1}, "127.0.0.1", nil), false},
+		{[]byte("x"), false},
+	} {
+		assert.Equal(t, c.want, isAbout(c.packet, id), "%q", c.packet)
+	}
+	packet, err := query()
+	require.NoError(t, err)
+	assert.True(t, isAbout(packet, id))
+}
+
+func TestAnswersAreLimited(t *testing.T) {
+	var l link
+	now := time.Now()
+	n := 0
+	for range 10 * maxAnswers {
+		if l.mayAnswer(now) {
+			n++
+		}
+	}
+	assert.Equal(t, maxAnswers, n)
+	assert.True(t, l.mayAnswer(now.Add(time.Second)))
 }
 
 // TestHostileAnnouncements sends packets that must change nothing and then a
@@ -146,7 +212,7 @@ func TestHostileAnnouncements(t *testing.T) {
 		response(t, other(), "8.8.8.8", nil), // off the link
 		response(t, Announcement{ID: victim.id, Name: "you", Protocol: 1}, "127.0.0.1", nil),
 		response(t, other(), "127.0.0.1", func(m *dnsmessage.Message) {
-			m.Answers[2].Body.(*dnsmessage.TXTResource).TXT[1] = "name=a%E2%80%AEb" // text that runs backwards
+			m.Answers[2].Body.(*dnsmessage.TXTResource).TXT[1] = "name=a\u202eb" // text that runs backwards
 		}),
 		response(t, other(), "127.0.0.1", func(m *dnsmessage.Message) { m.Answers[1].Body.(*dnsmessage.SRVResource).Port = 0 }),
 		response(t, other(), "127.0.0.1", func(m *dnsmessage.Message) {
@@ -164,9 +230,9 @@ func TestHostileAnnouncements(t *testing.T) {
 	}
 	loopback, err := net.InterfaceByName("lo")
 	require.NoError(t, err)
-	// A browser's socket sends from port 5353, like a real responder's.
-	b, err := openBrowser([]network{{iface: *loopback}}, func(heard, network) {})
-	require.NoError(t, err)
+	// It sends from port 5353, like a real responder.
+	b := &link{networks: []network{{iface: *loopback}}, hear: func(heard, network) {}}
+	require.NoError(t, b.open())
 	defer b.close()
 	send := func(packet []byte) {
 		_, err := b.v4.WriteTo(packet, &ipv4.ControlMessage{IfIndex: loopback.Index}, group4)
@@ -231,20 +297,19 @@ func TestTXT(t *testing.T) {
 		"no version":     {"id=" + id, "name=a"},
 		"bad id":         {"id=" + id[1:], "name=a", "v=1"},
 		"twice":          {"id=" + id, "name=a", "name=b", "v=1"},
-		"bad escape":     {"id=" + id, "name=%zz", "v=1"},
-		"not UTF-8":      {"id=" + id, "name=%ff", "v=1"},
-		"control":        {"id=" + id, "name=a%0ab", "v=1"},
+		"not UTF-8":      {"id=" + id, "name=\xff", "v=1"},
+		"control":        {"id=" + id, "name=a\nb", "v=1"},
 		"long":           {"id=" + id, "name=" + strings.Repeat("a", maxName+1), "v=1"},
 		"version 0":      {"id=" + id, "name=a", "v=0"},
 		"version 01":     {"id=" + id, "name=a", "v=01"},
 		"version huge":   {"id=" + id, "name=a", "v=99999999999999999999"},
 		"many strings":   append(make([]string, 20), "id="+id, "name=a", "v=1"),
-		"spaces outside": {"id=" + id, "name=%20a", "v=1"},
+		"spaces outside": {"id=" + id, "name= a", "v=1"},
 	} {
 		_, err := parseTXT(txt)
 		assert.Error(t, err, name)
 	}
-	a, err := parseTXT([]string{"later=x", "v=12", "name=%e2%9c%bf", "id=" + id, "novalue", "later=y"})
+	a, err := parseTXT([]string{"later=x", "v=12", "name=✿", "id=" + id, "novalue", "later=y"})
 	require.NoError(t, err)
 	assert.Equal(t, Announcement{ID: identity.ID(id), Name: "✿", Protocol: 12}, a)
 }
@@ -284,7 +349,8 @@ func TestAddresses(t *testing.T) {
 		{prefixes: []netip.Prefix{netip.MustParsePrefix("10.0.0.2/8"), netip.MustParsePrefix("fe80::1/64")}},
 		{prefixes: []netip.Prefix{netip.MustParsePrefix("10.0.0.2/8")}},
 	}
-	assert.Equal(t, []string{"10.0.0.2", "fe80::1"}, addresses(two, netip.Addr{}))
-	assert.Equal(t, []string{"10.0.0.2"}, addresses(two, netip.MustParseAddr("10.0.0.2")))
+	ten := netip.MustParseAddr("10.0.0.2")
+	assert.Equal(t, []netip.Addr{ten, netip.MustParseAddr("fe80::1")}, addresses(two, netip.Addr{}))
+	assert.Equal(t, []netip.Addr{ten}, addresses(two, ten))
 	assert.Empty(t, addresses(two, netip.MustParseAddr("10.0.0.3")))
 }

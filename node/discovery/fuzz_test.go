@@ -22,9 +22,13 @@ func FuzzPacket(f *testing.F) {
 			Body:   &dnsmessage.UnknownResource{Type: 47, Data: []byte{0xc0, 0x0c}},
 		})
 	}))
+	question, err := query()
+	require.NoError(f, err)
+	f.Add(question)
 	// A name that points at itself.
 	f.Add([]byte{0, 0, 0x84, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0xc0, 0x0c, 0, 12, 0, 1, 0, 0, 0, 1, 0, 2, 0xc0, 0x0c})
 	f.Fuzz(func(t *testing.T, packet []byte) {
+		isAbout(packet, a.ID)
 		found, err := parsePacket(packet)
 		if err != nil {
 			require.Empty(t, found)
@@ -61,7 +65,6 @@ func FuzzCleanName(f *testing.F) {
 		txt := txtRecord(Announcement{ID: id, Name: clean, Protocol: 1})
 		for _, s := range txt {
 			require.LessOrEqual(t, len(s), 255)
-			require.NotContains(t, s, `\`)
 		}
 		a, err := parseTXT(txt)
 		require.NoError(t, err)

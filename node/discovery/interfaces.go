@@ -83,16 +83,16 @@ func networks(names []string) ([]network, error) {
 
 // addresses lists what to announce: every address of the networks, or those
 // equal to only if it is set.
-func addresses(networks []network, only netip.Addr) []string {
-	var found []string
+func addresses(networks []network, only netip.Addr) []netip.Addr {
+	var found []netip.Addr
 	for _, n := range networks {
 		for _, prefix := range n.prefixes {
 			if addr := prefix.Addr(); !only.IsValid() || addr == only.WithZone("") {
-				found = append(found, addr.String())
+				found = append(found, addr)
 			}
 		}
 	}
-	slices.Sort(found)
+	slices.SortFunc(found, netip.Addr.Compare)
 	return slices.Compact(found)
 }
 
@@ -132,14 +132,9 @@ func Addresses(names []string) ([]netip.Addr, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out []netip.Addr
-	for _, text := range addresses(found, netip.Addr{}) {
-		addr, err := netip.ParseAddr(text)
-		if err == nil && !(addr.Is6() && addr.IsLinkLocalUnicast()) {
-			out = append(out, addr)
-		}
-	}
-	return out, nil
+	return slices.DeleteFunc(addresses(found, netip.Addr{}), func(a netip.Addr) bool {
+		return a.Is6() && a.IsLinkLocalUnicast()
+	}), nil
 }
 
 // IsLoopback says whether the interface of that name reaches this machine only.

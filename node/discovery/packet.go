@@ -17,6 +17,8 @@ const (
 	serviceName = serviceType + "." + domain + "."
 	hostPrefix  = "daisy-"
 
+	cacheFlush = 1 << 15 // of a record's class; RFC 6762, 10.2
+
 	maxPacket    = 9000 // RFC 6762, 17
 	maxRecords   = 64
 	maxInstances = 4
@@ -94,7 +96,6 @@ type reader struct {
 }
 
 func (r *reader) record(p *dnsmessage.Parser, h dnsmessage.ResourceHeader, skip func() error) error {
-	const cacheFlush = 1 << 15 // RFC 6762, 10.2
 	if h.Class&^cacheFlush != dnsmessage.ClassINET {
 		return skip()
 	}
@@ -178,20 +179,10 @@ func (r *reader) heard() []heard {
 		}
 		a, err := parseTXT(i.txt)
 		ips := r.addrs[i.target]
-		if err != nil || a.ID != i.id || i.port == 0 || i.target != hostPrefix+string(i.id)+"."+domain+"." || len(ips) == 0 {
+		if err != nil || a.ID != i.id || i.port == 0 || i.target != hostName(i.id) || len(ips) == 0 {
 			continue
 		}
 		found = append(found, heard{Announcement: a, ips: ips[:min(len(ips), maxAddresses)], port: i.port})
 	}
 	return found
-}
-
-// query is the packet that asks all nodes to announce themselves.
-func query() ([]byte, error) {
-	name, err := dnsmessage.NewName(serviceName)
-	if err != nil {
-		return nil, err
-	}
-	m := dnsmessage.Message{Questions: []dnsmessage.Question{{Name: name, Type: dnsmessage.TypePTR, Class: dnsmessage.ClassINET}}}
-	return m.Pack()
 }

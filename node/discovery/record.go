@@ -3,7 +3,6 @@ package discovery
 import (
 	"fmt"
 	"net/netip"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -51,12 +50,9 @@ func CleanName(name string) string {
 // The TXT record, version 1: three strings in any order; others are ignored, so
 // that later versions can add some.
 //
-//	id=<node id>  name=<name, percent-encoded>  v=<protocol>
-//
-// The name is percent-encoded because zeroconf's DNS library takes a backslash
-// in TXT strings for an escape.
+//	id=<node id>  name=<name>  v=<protocol>
 func txtRecord(a Announcement) []string {
-	return []string{"id=" + string(a.ID), "name=" + url.PathEscape(a.Name), "v=" + strconv.Itoa(a.Protocol)}
+	return []string{"id=" + string(a.ID), "name=" + a.Name, "v=" + strconv.Itoa(a.Protocol)}
 }
 
 // parseTXT reads a TXT record strictly; the addresses are not its business.
@@ -80,10 +76,7 @@ func parseTXT(txt []string) (Announcement, error) {
 	if err != nil {
 		return Announcement{}, err
 	}
-	name, err := url.PathUnescape(values["name"])
-	if err != nil {
-		return Announcement{}, fmt.Errorf("name: %w", err)
-	}
+	name := values["name"]
 	if name == "" || CleanName(name) != name {
 		return Announcement{}, fmt.Errorf("the name %.80q is not fit to be shown", name)
 	}

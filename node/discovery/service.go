@@ -5,13 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/netip"
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/grandcat/zeroconf"
 
 	"daisy/node/identity"
 )
@@ -48,6 +45,10 @@ type Service struct {
 // interfaces again.
 const period = 15 * time.Second
 
+// announceTurns is how often a Service says what it is without being asked,
+// each time twice as long after the last.
+const announceTurns = 3
+
 // Start begins. It fails when an interface that is named does not exist; with
 // no interface to use just now it waits for one.
 func Start(config Config) (*Service, error) {
@@ -80,17 +81,20 @@ func (s *Service) Close() {
 
 // run is the state of a Service's goroutine.
 type run struct {
-	config    Config
-	networks  []network
-	browser   *browser // nil while it cannot work
-	announcer *zeroconf.Server
-	trouble   string // the last one logged
+	config   Config
+	networks []network
+	link     *link  // nil while there is nothing to speak on
+	trouble  string // the last one logged
 }
 
 func (r *run) loop(ctx context.Context) {
+	turn := 0
 	for wait := time.Second; ; wait = min(2*wait, period) {
-		if r.browser != nil {
-			r.browser.ask()
+		if r.link != nil {
+			if turn++; turn <= announceTurns {
+				r.link.tell(r.link.announce)
+			}
+			r.link.ask()
 		}
 		select {
 		case <-ctx.Done():
@@ -102,9 +106,10 @@ func (r *run) loop(ctx context.Context) {
 			r.complain(err)
 			continue
 		}
-		if !same(now, r.networks) || r.browser == nil || r.announcer == nil {
+		if r.link == nil || !same(now, r.networks) {
 			r.close()
 			r.open(now)
+			wait, turn = time.Second, 0
 		}
 	}
 }
@@ -112,31 +117,54 @@ func (r *run) loop(ctx context.Context) {
 // open announces and listens on the networks, as far as that works now.
 func (r *run) open(networks []network) {
 	r.networks = networks
-	var err error
 	if len(networks) == 0 {
 		r.complain(errors.New("no network interface to find other nodes on"))
 		return
 	}
-	if r.browser, err = openBrowser(networks, r.hear); err != nil {
+	l, err := newLink(r.config, networks)
+	if err == nil {
+		l.hear = r.hear
+		err = l.open()
+	}
+	if err != nil {
 		r.complain(err)
 		return
 	}
-	if r.announcer, err = announce(r.config, networks); err != nil {
-		r.complain(err)
-		return
-	}
-	r.trouble = ""
+	r.link, r.trouble = l, ""
 }
 
 func (r *run) close() {
-	if r.announcer != nil {
-		r.announcer.Shutdown()
-		r.announcer = nil
+	if r.link != nil {
+		r.link.close()
+		r.link = nil
 	}
-	if r.browser != nil {
-		r.browser.close()
-		r.browser = nil
+}
+
+// newLink prepares what is said of this node on each network: the addresses it
+// has there.
+func newLink(config Config, networks []network) (*link, error) {
+	l := &link{networks: networks, announce: map[int][]byte{}, goodbye: map[int][]byte{}}
+	l.asked = func(packet []byte) bool { return isAbout(packet, config.ID) }
+	a := Announcement{ID: config.ID, Name: config.Name, Protocol: config.Protocol}
+	for _, n := range networks {
+		ips := addresses([]network{n}, config.Only)
+		if len(ips) == 0 {
+			continue
+		}
+		ips = ips[:min(len(ips), maxAddresses)]
+		index := n.iface.Index
+		var err error
+		if l.announce[index], err = announcement(a, ips, config.Port, lifetime); err != nil {
+			return nil, fmt.Errorf("announcing this node: %w", err)
+		}
+		if l.goodbye[index], err = announcement(a, ips, config.Port, 0); err != nil {
+			return nil, fmt.Errorf("announcing this node: %w", err)
+		}
 	}
+	if len(l.announce) == 0 {
+		return nil, fmt.Errorf("this node's address %s is on none of the network interfaces", config.Only)
+	}
+	return l, nil
 }
 
 // complain logs a trouble once, until it changes or is over.
@@ -145,26 +173,6 @@ func (r *run) complain(err error) {
 		r.trouble = text
 		r.config.Log.Warn("discovery", "error", err)
 	}
-}
-
-// announce registers this node with a host name of our own: a second responder
-// for the machine's real name would make macOS rename itself.
-func announce(config Config, networks []network) (*zeroconf.Server, error) {
-	addrs := addresses(networks, config.Only)
-	if len(addrs) == 0 {
-		return nil, fmt.Errorf("this node's address %s is on none of the network interfaces", config.Only)
-	}
-	var list []net.Interface
-	for _, n := range networks {
-		list = append(list, n.iface)
-	}
-	txt := txtRecord(Announcement{ID: config.ID, Name: config.Name, Protocol: config.Protocol})
-	server, err := zeroconf.RegisterProxy(string(config.ID), serviceType, domain, int(config.Port),
-		hostPrefix+string(config.ID), addrs, txt, list)
-	if err != nil {
-		return nil, fmt.Errorf("announcing this node: %w", err)
-	}
-	return server, nil
 }
 
 // hear passes on what the browser heard of others, with the addresses that can

@@ -121,7 +121,7 @@ func TestParseID(t *testing.T) {
 }
 
 // handshake runs both sides over loopback and returns what each side says.
-func handshake(t *testing.T, server, client *tls.Config) (serverErr, clientErr error, state tls.ConnectionState) {
+func handshake(t *testing.T, server, client *tls.Config) (state tls.ConnectionState, serverErr, clientErr error) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -149,7 +149,8 @@ func handshake(t *testing.T, server, client *tls.Config) (serverErr, clientErr e
 		_, clientErr = c.Read(make([]byte, 1))
 	}
 	b.Close()
-	return <-done, clientErr, s.ConnectionState()
+	serverErr = <-done
+	return s.ConnectionState(), serverErr, clientErr
 }
 
 func load(t *testing.T) *Identity {
@@ -161,7 +162,7 @@ func load(t *testing.T) *Identity {
 
 func TestTLSKnowsBothSides(t *testing.T) {
 	server, client := load(t), load(t)
-	serverErr, clientErr, state := handshake(t, server.ServerConfig("h2", "x/1"), client.ClientConfig(server.ID(), "x/1"))
+	state, serverErr, clientErr := handshake(t, server.ServerConfig("h2", "x/1"), client.ClientConfig(server.ID(), "x/1"))
 	require.NoError(t, serverErr)
 	require.NoError(t, clientErr)
 	id, err := PeerID(state)
@@ -174,32 +175,32 @@ func TestTLSKnowsBothSides(t *testing.T) {
 func TestTLSRefuses(t *testing.T) {
 	server, client, other := load(t), load(t), load(t)
 	t.Run("another node", func(t *testing.T) {
-		serverErr, clientErr, _ := handshake(t, other.ServerConfig("h2"), client.ClientConfig(server.ID(), "h2"))
+		_, serverErr, clientErr := handshake(t, other.ServerConfig("h2"), client.ClientConfig(server.ID(), "h2"))
 		require.ErrorIs(t, clientErr, ErrWrongNode)
 		require.Error(t, serverErr)
 	})
 	t.Run("no certificate", func(t *testing.T) {
 		config := client.ClientConfig(server.ID(), "h2")
 		config.Certificates = nil
-		serverErr, clientErr, _ := handshake(t, server.ServerConfig("h2"), config)
+		_, serverErr, clientErr := handshake(t, server.ServerConfig("h2"), config)
 		require.Error(t, serverErr)
 		require.Error(t, clientErr)
 	})
 	t.Run("unknown protocol", func(t *testing.T) {
-		serverErr, clientErr, _ := handshake(t, server.ServerConfig("h2"), client.ClientConfig(server.ID(), "spdy"))
+		_, serverErr, clientErr := handshake(t, server.ServerConfig("h2"), client.ClientConfig(server.ID(), "spdy"))
 		require.Error(t, serverErr)
 		require.Error(t, clientErr)
 	})
 	t.Run("no protocol", func(t *testing.T) {
 		config := client.ClientConfig(server.ID(), "h2")
 		config.NextProtos = nil
-		serverErr, _, _ := handshake(t, server.ServerConfig("h2"), config)
+		_, serverErr, _ := handshake(t, server.ServerConfig("h2"), config)
 		require.Error(t, serverErr)
 	})
 	t.Run("TLS 1.2", func(t *testing.T) {
 		config := client.ClientConfig(server.ID(), "h2")
 		config.MinVersion, config.MaxVersion = tls.VersionTLS12, tls.VersionTLS12
-		serverErr, _, _ := handshake(t, server.ServerConfig("h2"), config)
+		_, serverErr, _ := handshake(t, server.ServerConfig("h2"), config)
 		require.Error(t, serverErr)
 	})
 	t.Run("a borrowed certificate", func(t *testing.T) {
@@ -208,7 +209,7 @@ func TestTLSRefuses(t *testing.T) {
 		config.Certificates = []tls.Certificate{{
 			Certificate: server.certificate.Certificate, PrivateKey: other.key,
 		}}
-		_, clientErr, _ := handshake(t, config, client.ClientConfig(server.ID(), "h2"))
+		_, _, clientErr := handshake(t, config, client.ClientConfig(server.ID(), "h2"))
 		require.Error(t, clientErr)
 	})
 	t.Run("an ECDSA key", func(t *testing.T) {
@@ -219,7 +220,7 @@ func TestTLSRefuses(t *testing.T) {
 		require.NoError(t, err)
 		config := client.ClientConfig(server.ID(), "h2")
 		config.Certificates = []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}
-		serverErr, _, _ := handshake(t, server.ServerConfig("h2"), config)
+		_, serverErr, _ := handshake(t, server.ServerConfig("h2"), config)
 		require.ErrorContains(t, serverErr, "not an Ed25519 key")
 	})
 }

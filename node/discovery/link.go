@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/net/ipv4"
 	"golang.org/x/net/ipv6"
@@ -17,20 +18,31 @@ var (
 	group6 = &net.UDPAddr{IP: net.ParseIP("ff02::fb"), Port: 5353}
 )
 
-// browser listens for announcements on some networks and asks for them. Its
-// networks never change; the Service opens a new one when they do.
-type browser struct {
+// link speaks mDNS on some networks: it asks, listens, announces this node and
+// answers for it. Its networks never change; the Service opens a new one when
+// they do.
+type link struct {
 	networks []network
+	announce map[int][]byte       // what is said on each network, by interface
+	goodbye  map[int][]byte       // likewise
+	asked    func([]byte) bool    // whether a query is about this node
 	hear     func(heard, network) // called on the readers' goroutines
 	v4       *ipv4.PacketConn     // one of the two may be nil
 	v6       *ipv6.PacketConn
 	readers  sync.WaitGroup
+
+	mu     sync.Mutex // guards the fields below
+	window time.Time  // when answers were last counted from 0
+	nSaid  int        // answers since then
 }
 
-// openBrowser joins the mDNS groups on the networks. One family on one network
-// is enough to go on.
-func openBrowser(networks []network, hear func(heard, network)) (*browser, error) {
-	b := &browser{networks: networks, hear: hear}
+// maxAnswers a second: however often others ask, we do not flood the network.
+const maxAnswers = 20
+
+// open joins the mDNS groups on the networks. One family on one network is
+// enough to go on. The link neither announces nor asks by itself.
+func (b *link) open() error {
+	networks := b.networks
 	var errs []error
 	// Go binds a multicast address as the wildcard with the port shared, so the
 	// system's own responder goes on working.
@@ -65,7 +77,7 @@ func openBrowser(networks []network, hear func(heard, network)) (*browser, error
 		}
 	}
 	if b.v4 == nil && b.v6 == nil {
-		return nil, fmt.Errorf("listening for other nodes: %w", errors.Join(errs...))
+		return fmt.Errorf("listening for other nodes: %w", errors.Join(errs...))
 	}
 	// close waits for both.
 	if b.v4 != nil {
@@ -74,7 +86,7 @@ func openBrowser(networks []network, hear func(heard, network)) (*browser, error
 	if b.v6 != nil {
 		b.readers.Go(b.read6)
 	}
-	return b, nil
+	return nil
 }
 
 // joinAny joins as many networks as let us; only none at all is an error.
@@ -91,25 +103,38 @@ func joinAny(networks []network, join func(*net.Interface) error) error {
 	return errors.Join(errs...)
 }
 
-// ask sends the query on every network. What cannot be sent now is asked again
-// at the next turn, so errors do not matter.
-func (b *browser) ask() {
+// ask sends the query on every network.
+func (b *link) ask() {
 	packet, err := query()
 	if err != nil {
 		return
 	}
 	for _, n := range b.networks {
-		if b.v4 != nil {
-			_, _ = b.v4.WriteTo(packet, &ipv4.ControlMessage{IfIndex: n.iface.Index}, group4)
-		}
-		if b.v6 != nil {
-			_, _ = b.v6.WriteTo(packet, &ipv6.ControlMessage{IfIndex: n.iface.Index}, group6)
-		}
+		b.send(packet, n.iface.Index)
 	}
 }
 
-// close ends the readers and waits for them.
-func (b *browser) close() {
+// tell announces this node on every network, or says goodbye for it.
+func (b *link) tell(packets map[int][]byte) {
+	for index, packet := range packets {
+		b.send(packet, index)
+	}
+}
+
+// send sends to the group on one network. What cannot be sent now is said again
+// at the next turn, so errors do not matter.
+func (b *link) send(packet []byte, ifIndex int) {
+	if b.v4 != nil {
+		_, _ = b.v4.WriteTo(packet, &ipv4.ControlMessage{IfIndex: ifIndex}, group4)
+	}
+	if b.v6 != nil {
+		_, _ = b.v6.WriteTo(packet, &ipv6.ControlMessage{IfIndex: ifIndex}, group6)
+	}
+}
+
+// close says goodbye, ends the readers and waits for them.
+func (b *link) close() {
+	b.tell(b.goodbye)
 	if b.v4 != nil {
 		b.v4.Close()
 	}
@@ -119,7 +144,7 @@ func (b *browser) close() {
 	b.readers.Wait()
 }
 
-func (b *browser) read4() {
+func (b *link) read4() {
 	buffer := make([]byte, maxPacket+1)
 	for {
 		n, cm, from, err := b.v4.ReadFrom(buffer)
@@ -132,7 +157,7 @@ func (b *browser) read4() {
 	}
 }
 
-func (b *browser) read6() {
+func (b *link) read6() {
 	buffer := make([]byte, maxPacket+1)
 	for {
 		n, cm, from, err := b.v6.ReadFrom(buffer)
@@ -145,9 +170,9 @@ func (b *browser) read6() {
 	}
 }
 
-// packet takes an mDNS response that came on one of our networks from a machine
+// packet takes an mDNS packet that came on one of our networks from a machine
 // on that link (RFC 6762, 11).
-func (b *browser) packet(packet []byte, ifIndex int, from net.Addr) {
+func (b *link) packet(packet []byte, ifIndex int, from net.Addr) {
 	udp, ok := from.(*net.UDPAddr)
 	if !ok || udp.Port != group4.Port {
 		return
@@ -168,6 +193,12 @@ func (b *browser) packet(packet []byte, ifIndex int, from net.Addr) {
 	if !onLink {
 		return
 	}
+	if b.asked != nil && b.asked(packet) {
+		if b.mayAnswer(time.Now()) {
+			b.send(b.announce[ifIndex], ifIndex)
+		}
+		return
+	}
 	found, err := parsePacket(packet)
 	if err != nil {
 		return
@@ -175,4 +206,15 @@ func (b *browser) packet(packet []byte, ifIndex int, from net.Addr) {
 	for _, h := range found {
 		b.hear(h, b.networks[at])
 	}
+}
+
+// mayAnswer counts an answer and says whether it is one too many.
+func (b *link) mayAnswer(now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if now.Sub(b.window) >= time.Second {
+		b.window, b.nSaid = now, 0
+	}
+	b.nSaid++
+	return b.nSaid <= maxAnswers
 }
