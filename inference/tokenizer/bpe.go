@@ -4,12 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // bpe is a byte-level BPE model: text is split by the pre-tokenizer, and in each piece neighbours merge, the earliest
 // rule of the merge list first.
 type bpe struct {
 	split        splitter
+	compose      bool // to Unicode's form C, before splitting
 	bytes        [256]int32
 	merges       map[uint64]mergeRule // by the two tokens joined
 	words        map[string]int32     // whole pieces that are tokens, where these win over merging
@@ -37,7 +40,7 @@ func (t *Tokenizer) newBPE(src Source) error {
 	if !ok {
 		return errors.New("tokenizer: the file has no merges")
 	}
-	m := &bpe{split: pre.split, unk: none, merges: make(map[uint64]mergeRule, len(rules))}
+	m := &bpe{split: pre.split, compose: pre.compose, unk: none, merges: make(map[uint64]mergeRule, len(rules))}
 	if t.unk != none && t.types[t.unk] == typeUnknown {
 		m.unk = t.unk // never a control token, such as one that ends the text
 	}
@@ -124,6 +127,9 @@ func (m *bpe) addRule(words map[string]int32, rank int32, rule string) error {
 }
 
 func (m *bpe) encode(text string, ids []int32) []int32 {
+	if m.compose {
+		text = norm.NFC.String(text)
+	}
 	var c chain
 	m.split.each(text, func(word string) {
 		ids = m.encodeWord(&c, word, ids)

@@ -6,6 +6,7 @@
 //
 // Encoding takes time in proportion to n log n at worst, also for one long run without spaces, and memory of some
 // hundred bytes per byte of the longest such run. Bytes that are no UTF-8 are encoded byte by byte, so that text
-// survives encoding and decoding wherever the vocabulary has all bytes. Plain text never becomes a control token
+// survives encoding and decoding wherever the vocabulary has all bytes (Qwen's is brought to Unicode's form C first, as
+// its makers do). Plain text never becomes a control token
 // unless the caller asks for it (parseSpecial), so what a person types cannot forge a turn.
 package tokenizer

@@ -42,6 +42,7 @@ type preTokenizer struct {
 	split      splitter
 	wholeWords bool // a piece that is a token is taken whole, without merging
 	addBOS     bool // unless the file says otherwise
+	compose    bool // text is brought to Unicode's form C first
 }
 
 var (
@@ -68,10 +69,10 @@ var (
 		"dbrx": {split: llama3Split}, "smaug-bpe": {split: llama3Split}, "glm4": {split: llama3Split},
 		"chatglm-bpe": {split: llama3Split},
 
-		"qwen2": {split: qwen2Split}, "deepseek-r1-qwen": {split: qwen2Split}, "stablelm2": {split: qwen2Split},
+		"qwen2": {split: qwen2Split, compose: true}, "deepseek-r1-qwen": {split: qwen2Split}, "stablelm2": {split: qwen2Split},
 		"hunyuan": {split: qwen2Split}, "solar-open": {split: qwen2Split}, "megrez": {split: qwen2Split},
 		"grok-2": {split: qwen2Split},
-		"qwen35": {split: splitter{scanWords(wordRules{digits: 1, marks: true})}},
+		"qwen35": {split: splitter{scanWords(wordRules{digits: 1, marks: true})}, compose: true},
 
 		"gpt-4o": {split: gpt4oSplit}, "llama4": {split: gpt4oSplit}, "kanana2": {split: gpt4oSplit},
 		"minimax-m2": {split: gpt4oSplit},

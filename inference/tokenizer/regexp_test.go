@@ -75,7 +75,11 @@ func TestScannersEqualTheirExpressions(t *testing.T) {
 				chain = append(chain, regexp2.MustCompile(e, regexp2.None))
 			}
 			rng := rand.New(rand.NewPCG(3, 9))
-			for range 3000 {
+			rounds := 3000
+			if raceEnabled {
+				rounds = 300
+			}
+			for range rounds {
 				var b strings.Builder
 				for range 1 + rng.IntN(25) {
 					b.WriteString(alphabet[rng.IntN(len(alphabet))])
