@@ -32,7 +32,7 @@ type part struct {
 	bytes  int
 }
 
-func (p part) whole() bool { return p.cut.Dim < 0 || p.cut.Range.Len() == p.spec.Shape[p.cut.Dim] }
+func (p part) whole() bool { return p.cut.Dim < 0 || p.cut.Len() == p.spec.Shape[p.cut.Dim] }
 
 // loadWeights reads the parts of the file that the shard names. Tensors that are
 // neither cut nor repacked are mapped on a CPU instead of read.
@@ -142,35 +142,56 @@ func (w *weights) read(ctx context.Context, f *gguf.File, parts []part, progress
 	return g.Wait()
 }
 
-// read returns the bytes of the part: its rows, or its columns of every row.
+// read returns the bytes of the part.
 func (p part) read(f *gguf.File) ([]byte, error) {
 	data := make([]byte, p.bytes)
-	row := p.file.RowBytes()
-	if len(p.spec.Shape) == 1 {
-		row /= p.file.Elements() // of a vector, ranks share the elements
-	}
+	dim, shape := p.cut.Dim, p.spec.Shape
 	switch {
 	case p.whole():
 		return data, f.ReadTensorAt(p.file, data, 0)
-	case p.cut.Dim == len(p.spec.Shape)-1:
-		return data, f.ReadTensorAt(p.file, data, int64(p.cut.Range.Lo)*row)
+	case dim == 0 && len(shape) > 1:
+		return data, p.readColumns(f, data)
 	}
-	kind := ggml.Type(p.file.Type)
-	from, n := kind.RowBytes(p.cut.Range.Lo), kind.RowBytes(p.cut.Range.Len())
+	// In each of the blocks that the cut dimension divides, the ranges' steps.
+	blocks := 1
+	for _, n := range shape[dim+1:] {
+		blocks *= n
+	}
+	step := int(p.file.Bytes()) / (blocks * shape[dim])
+	rest := data
+	for b := range blocks {
+		for _, r := range p.cut.Ranges {
+			n := r.Len() * step
+			if err := f.ReadTensorAt(p.file, rest[:n], int64(b*shape[dim]+r.Lo)*int64(step)); err != nil {
+				return nil, err
+			}
+			rest = rest[n:]
+		}
+	}
+	return data, nil
+}
+
+// readColumns fills data with the part's columns of every row. It reads whole
+// rows, a chunk at a time: the pages are read anyhow.
+func (p part) readColumns(f *gguf.File, data []byte) error {
+	kind, row := ggml.Type(p.file.Type), int(p.file.RowBytes())
 	rows := int(p.file.Rows())
-	// Whole rows, a chunk at a time: the pages are read anyhow.
-	chunk := make([]byte, max(1, chunkBytes/int(row))*int(row))
+	chunk := make([]byte, max(1, chunkBytes/row)*row)
 	for first := 0; first < rows; {
-		got := min(rows-first, len(chunk)/int(row))
-		if err := f.ReadTensorAt(p.file, chunk[:got*int(row)], int64(first)*row); err != nil {
-			return nil, err
+		got := min(rows-first, len(chunk)/row)
+		if err := f.ReadTensorAt(p.file, chunk[:got*row], int64(first)*int64(row)); err != nil {
+			return err
 		}
 		for i := range got {
-			copy(data[(first+i)*n:][:n], chunk[i*int(row)+from:])
+			for _, r := range p.cut.Ranges {
+				n := kind.RowBytes(r.Len())
+				copy(data[:n], chunk[i*row+kind.RowBytes(r.Lo):])
+				data = data[n:]
+			}
 		}
 		first += got
 	}
-	return data, nil
+	return nil
 }
 
 const chunkBytes = 1 << 20

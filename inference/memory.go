@@ -29,6 +29,7 @@ type memory struct {
 	cacheRow shared[int64]
 	outRows  shared[int32]
 	mask     shared[uint16]
+	window   shared[uint16] // where the model has windowed layers
 }
 
 // shared is a tensor that the host writes or reads between graphs.
@@ -68,7 +69,12 @@ func newMemory(a model.Arch, shard plan.Shard, b *ggml.Backend, slots, ctx int) 
 	m.CacheRow = m.context.NewTensor(ggml.I64, maxBatch)
 	m.Memory.Outputs = m.context.NewTensor(ggml.I32, maxBatch)
 	m.Mask = m.context.NewTensor(ggml.F16, maxBatch*ctx)
-	if _, err = m.place(b, m.Tokens, m.OwnToken, m.Pos, m.CacheRow, m.Memory.Outputs, m.Mask); err != nil {
+	inputs := []ggml.Tensor{m.Tokens, m.OwnToken, m.Pos, m.CacheRow, m.Memory.Outputs, m.Mask}
+	if p.Window > 0 {
+		m.WindowMask = m.context.NewTensor(ggml.F16, maxBatch*ctx)
+		inputs = append(inputs, m.WindowMask)
+	}
+	if _, err = m.place(b, inputs...); err != nil {
 		return nil, fmt.Errorf("inputs: %w", err)
 	}
 	host := b.Memory().Host()
@@ -78,6 +84,9 @@ func newMemory(a model.Arch, shard plan.Shard, b *ggml.Backend, slots, ctx int) 
 	m.cacheRow = newShared[int64](m.CacheRow, maxBatch, host)
 	m.outRows = newShared[int32](m.Memory.Outputs, maxBatch, host)
 	m.mask = newShared[uint16](m.Mask, maxBatch*ctx, host)
+	if p.Window > 0 {
+		m.window = newShared[uint16](m.WindowMask, maxBatch*ctx, host)
+	}
 
 	for i := range m.Stream {
 		if m.Stream[i], err = m.buffer(b, 4*p.Dim*maxBatch); err != nil {

@@ -76,17 +76,16 @@ func (r *rank) compute(ctx context.Context, s *step) error {
 
 // fill writes the step's inputs.
 func (r *rank) fill(s *step) {
-	m, vocab := r.mem, r.shard().Vocab
+	m, vocab, window := r.mem, r.shard().Vocab, r.arch.Params().Window
 	i, mask := 0, 0
 	for _, run := range s.runs {
 		for j := range run.N {
 			m.pos.values[i] = int32(run.Start + j)
 			m.cacheRow.values[i] = int64(run.Slot*m.Context + run.Start + j)
-			row := m.mask.values[mask : mask+run.KV]
-			visible := run.Start + j + 1
-			clear(row[:visible])
-			for k := visible; k < run.KV; k++ {
-				row[k] = f16MinusInf
+			end := run.Start + j + 1
+			show(m.mask.values[mask:mask+run.KV], 0, end)
+			if window > 0 {
+				show(m.window.values[mask:mask+run.KV], max(0, end-window), end)
 			}
 			mask += run.KV
 			i++
@@ -107,6 +106,19 @@ func (r *rank) fill(s *step) {
 	m.cacheRow.push(i)
 	m.outRows.push(len(s.outputs))
 	m.mask.push(mask)
+	if window > 0 {
+		m.window.push(mask)
+	}
+}
+
+// show lets a token see the positions lo..hi-1 in its row of a mask.
+func show(row []uint16, lo, hi int) {
+	clear(row[lo:hi])
+	for _, hidden := range [2][]uint16{row[:lo], row[hi:]} {
+		for i := range hidden {
+			hidden[i] = f16MinusInf
+		}
+	}
 }
 
 const f16MinusInf = 0xFC00

@@ -97,6 +97,22 @@ TENSOR ggml_scale(CTX ctx, TENSOR a, float s);
 TENSOR ggml_mul_mat(CTX ctx, TENSOR a, TENSOR b);
 TENSOR ggml_rms_norm(CTX ctx, TENSOR a, float eps);
 TENSOR ggml_swiglu_split(CTX ctx, TENSOR a, TENSOR b);
+TENSOR ggml_swiglu_oai(CTX ctx, TENSOR a, TENSOR b, float alpha, float limit);
+TENSOR ggml_mul_mat_id(CTX ctx, TENSOR as, TENSOR b, TENSOR ids);
+TENSOR ggml_add_id(CTX ctx, TENSOR a, TENSOR b, TENSOR ids);
+TENSOR ggml_soft_max(CTX ctx, TENSOR a);
+TENSOR ggml_sigmoid(CTX ctx, TENSOR a);
+TENSOR ggml_argsort_top_k(CTX ctx, TENSOR a, int k);
+TENSOR ggml_sum_rows(CTX ctx, TENSOR a);
+TENSOR ggml_div(CTX ctx, TENSOR a, TENSOR b);
+TENSOR ggml_clamp(CTX ctx, TENSOR a, float min, float max);
+TENSOR ggml_fill(CTX ctx, TENSOR a, float c);
+TENSOR ggml_cont_2d(CTX ctx, TENSOR a, int64_t ne0, int64_t ne1);
+TENSOR ggml_cont_3d(CTX ctx, TENSOR a, int64_t ne0, int64_t ne1, int64_t ne2);
+TENSOR ggml_repeat_4d(CTX ctx, TENSOR a, int64_t ne0, int64_t ne1, int64_t ne2, int64_t ne3);
+TENSOR ggml_reshape_4d(CTX ctx, TENSOR a, int64_t ne0, int64_t ne1, int64_t ne2, int64_t ne3);
+TENSOR ggml_geglu_split(CTX ctx, TENSOR a, TENSOR b);
+TENSOR ggml_tanh(CTX ctx, TENSOR a);
 TENSOR ggml_get_rows(CTX ctx, TENSOR a, TENSOR b);
 TENSOR ggml_set_rows(CTX ctx, TENSOR a, TENSOR b, TENSOR c);
 TENSOR ggml_cpy(CTX ctx, TENSOR a, TENSOR b);
@@ -112,6 +128,7 @@ TENSOR ggml_rope_ext(CTX ctx, TENSOR a, TENSOR b, TENSOR c, int n_dims, int mode
                      float freq_scale, float ext_factor, float attn_factor, float beta_fast, float beta_slow);
 TENSOR ggml_flash_attn_ext(CTX ctx, TENSOR q, TENSOR k, TENSOR v, TENSOR mask, float scale, float max_bias,
                            float logit_softcap);
+void ggml_flash_attn_ext_add_sinks(TENSOR a, TENSOR sinks);
 
 // Backends, buffers, allocation.
 struct ggml_backend *ggml_backend_cpu_init(void);

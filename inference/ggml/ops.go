@@ -30,6 +30,14 @@ func (c *Context) SwiGLU(gate, up Tensor) Tensor {
 	return Tensor{C.ggml_swiglu_split(c.c, gate.t, up.t)}
 }
 
+// GeGLU returns gelu(gate) * up, gelu by its tanh approximation.
+func (c *Context) GeGLU(gate, up Tensor) Tensor {
+	return Tensor{C.ggml_geglu_split(c.c, gate.t, up.t)}
+}
+
+// Tanh returns the hyperbolic tangent of each element.
+func (c *Context) Tanh(a Tensor) Tensor { return Tensor{C.ggml_tanh(c.c, a.t)} }
+
 // GetRows picks rows of a by the I32 indices in rows, as F32.
 func (c *Context) GetRows(a, rows Tensor) Tensor { return Tensor{C.ggml_get_rows(c.c, a.t, rows.t)} }
 
@@ -107,7 +115,13 @@ func (c *Context) Rope(x, pos Tensor, r Rope) Tensor {
 // FlashAttention computes softmax(q k^T scale + mask) v with
 // q [head size, tokens, heads] F32, k and v [head size, positions, KV heads] of
 // any type, and mask [positions, tokens] F16 contiguous (0 or -Inf). The result
-// is [head size, heads, tokens] F32.
-func (c *Context) FlashAttention(q, k, v, mask Tensor, scale float32) Tensor {
-	return Tensor{C.ggml_flash_attn_ext(c.c, q.t, k.t, v.t, mask.t, C.float(scale), 0, 0)}
+// is [head size, heads, tokens] F32. Sinks, F32 [heads] or absent, are logits of
+// one more position without a value. With softCap, scores s become
+// softCap * tanh(s / softCap) before the mask.
+func (c *Context) FlashAttention(q, k, v, mask, sinks Tensor, scale, softCap float32) Tensor {
+	out := C.ggml_flash_attn_ext(c.c, q.t, k.t, v.t, mask.t, C.float(scale), 0, C.float(softCap))
+	if sinks.Valid() {
+		C.ggml_flash_attn_ext_add_sinks(out, sinks.t)
+	}
+	return Tensor{out}
 }

@@ -39,6 +39,9 @@ type Params struct {
 	// AttentionScale multiplies the scores before the softmax.
 	AttentionScale float32
 	Rope           ggml.Rope // FreqFactors is filled in by the architecture's Build
+	// Window is how many positions, its own included, a token sees in layers
+	// whose attention is windowed; 0 when the model has none.
+	Window int
 }
 
 // Group is the number of query heads that share a KV head.

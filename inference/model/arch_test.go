@@ -85,21 +85,49 @@ func TestShardsCoverEveryTensorOnce(t *testing.T) {
 		shards, err := plan.TensorParallel(Shape(f, a), shares)
 		require.NoError(t, err)
 		for _, s := range a.Specs() {
-			next := 0
-			for _, shard := range shards {
-				c := s.Cut(a.Params(), shard)
-				if s.Rule == Replicated {
-					require.Equal(t, -1, c.Dim)
-					continue
-				}
-				require.Equal(t, next, c.Range.Lo, s.Name)
-				next = c.Range.Hi
-				require.Equal(t, c.Range.Len(), s.ShardShape(c)[c.Dim])
-				if next > 0 && shard == shards[world-1] {
-					require.Equal(t, s.Shape[c.Dim], next, s.Name)
-				}
+			requireCoveredOnce(t, a.Params(), s, shards)
+		}
+	}
+}
+
+// The same for rules whose part is more than one range.
+func TestFusedTensorsAreCoveredOnce(t *testing.T) {
+	p := &Params{Heads: 8, KVHeads: 4, HeadDim: 16, FFN: 96}
+	for world := 1; world <= 3; world++ {
+		shards, err := plan.TensorParallel(plan.Shape{KVHeads: 4, KVHeadUnit: 1, FFN: 96, FFNUnit: 32, Vocab: 8, VocabUnit: 1}, []float64{3, 2, 1}[:world])
+		require.NoError(t, err)
+		requireCoveredOnce(t, p, Spec{Name: "qkv", Shape: []int{64, 8*16 + 2*4*16}, Rule: QKVRows}, shards)
+		requireCoveredOnce(t, p, Spec{Name: "qkv bias", Shape: []int{8*16 + 2*4*16}, Rule: QKVRows}, shards)
+		requireCoveredOnce(t, p, Spec{Name: "gate and up", Shape: []int{64, 2 * 96}, Rule: GateUpRows}, shards)
+		requireCoveredOnce(t, p, Spec{Name: "experts", Shape: []int{64, 96, 5}, Rule: FFNRows}, shards)
+		requireCoveredOnce(t, p, Spec{Name: "sinks", Shape: []int{8}, Rule: Heads}, shards)
+	}
+}
+
+func requireCoveredOnce(t *testing.T, p *Params, s Spec, shards []plan.Shard) {
+	t.Helper()
+	if s.Rule == Replicated {
+		require.Equal(t, -1, s.Cut(p, shards[0]).Dim)
+		return
+	}
+	var holders []int
+	for _, shard := range shards {
+		c := s.Cut(p, shard)
+		if holders == nil {
+			holders = make([]int, s.Shape[c.Dim])
+		}
+		last := 0
+		for _, r := range c.Ranges {
+			require.LessOrEqual(t, last, r.Lo, s.Name)
+			last = r.Hi
+			for i := r.Lo; i < r.Hi; i++ {
+				holders[i]++
 			}
 		}
+		require.Equal(t, c.Len(), s.ShardShape(c)[c.Dim], s.Name)
+	}
+	for i, n := range holders {
+		require.Equal(t, 1, n, "%s, element %d", s.Name, i)
 	}
 }
 

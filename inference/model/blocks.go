@@ -32,8 +32,37 @@ func (b *Builder) MulMat(name string, x ggml.Tensor) ggml.Tensor {
 	return b.c.MulMat(b.Weight(name), x)
 }
 
+// AddBias adds the vector of that name to x, if the file has it. It is cut like
+// the rows of the matrix that x comes from.
+func (b *Builder) AddBias(x ggml.Tensor, name string) ggml.Tensor {
+	if w := b.Weight(name); w.Valid() {
+		return b.c.AddTo(x, w)
+	}
+	return x
+}
+
+// AddBiasOnce is AddBias for a partial result that is summed over ranks: one of
+// them adds the vector, which is not cut.
+func (b *Builder) AddBiasOnce(x ggml.Tensor, name string) ggml.Tensor {
+	if b.rank != 0 {
+		return x
+	}
+	return b.AddBias(x, name)
+}
+
 // SwiGLU returns silu(gate) * up.
 func (b *Builder) SwiGLU(gate, up ggml.Tensor) ggml.Tensor { return b.c.SwiGLU(gate, up) }
+
+// GeGLU returns gelu(gate) * up, with the tanh approximation.
+func (b *Builder) GeGLU(gate, up ggml.Tensor) ggml.Tensor { return b.c.GeGLU(gate, up) }
+
+// Scale returns x times s; x itself for 1.
+func (b *Builder) Scale(x ggml.Tensor, s float32) ggml.Tensor {
+	if s == 1 {
+		return x
+	}
+	return b.c.Scale(x, s)
+}
 
 // Heads splits x [heads * HeadDim, n] into [HeadDim, heads, n], for query and KV
 // heads alike.
@@ -56,19 +85,30 @@ func (b *Builder) StoreKV(layer int, k, v ggml.Tensor) {
 	b.graph.Add(b.c.SetRows(b.mem.V[layer], v, rows))
 }
 
+// Attend says how a layer's attention differs from the plain one.
+type Attend struct {
+	Windowed bool        // a token sees Params.Window positions
+	Sinks    ggml.Tensor // F32 [heads of the shard]: logits of a key that has no value
+	SoftCap  float32     // scores s become SoftCap * tanh(s / SoftCap); 0 = off
+}
+
 // Attention lets the queries q [HeadDim, heads, n] attend to their sequences'
 // cached keys and values: [heads * HeadDim, n].
-func (b *Builder) Attention(layer int, q ggml.Tensor) ggml.Tensor {
+func (b *Builder) Attention(layer int, q ggml.Tensor, how Attend) ggml.Tensor {
 	heads := b.shard.KVHeads.Len() * b.p.Group()
+	masks := b.mem.Mask
+	if how.Windowed {
+		masks = b.mem.WindowMask
+	}
 	var out ggml.Tensor
 	first, mask := 0, 0
 	for _, r := range b.runs {
 		nb1 := b.p.HeadDim * f32Bytes
 		nb2 := nb1 * heads
 		qr := b.c.View3D(q, b.p.HeadDim, heads, r.N, nb1, nb2, first*nb2)
-		m := b.c.View2D(b.mem.Mask, r.KV, r.N, r.KV*f16Bytes, mask*f16Bytes)
+		m := b.c.View2D(masks, r.KV, r.N, r.KV*f16Bytes, mask*f16Bytes)
 		a := b.c.FlashAttention(b.c.Permute(qr, [4]int{0, 2, 1, 3}), b.cached(b.mem.K[layer], r),
-			b.cached(b.mem.V[layer], r), m, b.p.AttentionScale)
+			b.cached(b.mem.V[layer], r), m, how.Sinks, b.p.AttentionScale, how.SoftCap)
 		a = b.c.Reshape2D(a, heads*b.p.HeadDim, r.N)
 		if first == 0 {
 			out = a
@@ -114,8 +154,7 @@ func (b *Builder) SumRanks(x, partial ggml.Tensor) ggml.Tensor {
 // meet ends the segment with x [Dim, tokens], which is summed over all ranks,
 // and returns the sum for the next segment.
 func (b *Builder) meet(x ggml.Tensor) ggml.Tensor {
-	place := b.mem.Stream[b.turn]
-	b.turn = 1 - b.turn
+	place := b.place()
 	if err := place.PlaceAt(x, 0); err != nil {
 		b.fail(err)
 	}
@@ -127,6 +166,33 @@ func (b *Builder) meet(x ggml.Tensor) ggml.Tensor {
 		b.fail(err)
 	}
 	return sum
+}
+
+// Keep makes x [Dim, tokens] outlive its segment: what is added to a sum only
+// after the ranks have met.
+func (b *Builder) Keep(x ggml.Tensor) ggml.Tensor {
+	if b.world > 1 {
+		if err := b.place().PlaceAt(x, 0); err != nil {
+			b.fail(err)
+		}
+		b.graph.Add(x)
+	}
+	return x
+}
+
+// Sum returns the sum of the ranks' partial results, the same bits on all.
+func (b *Builder) Sum(partial ggml.Tensor) ggml.Tensor {
+	if b.world == 1 {
+		return partial
+	}
+	return b.meet(partial)
+}
+
+// place is the next of the stream's places.
+func (b *Builder) place() *ggml.Buffer {
+	p := b.mem.Stream[b.turn]
+	b.turn = (b.turn + 1) % len(b.mem.Stream)
+	return p
 }
 
 func (b *Builder) endSegment(sum ggml.Tensor, n int) {

@@ -23,10 +23,13 @@ type Memory struct {
 	CacheRow ggml.Tensor // I64 [n]: Slot*Context + position
 	Outputs  ggml.Tensor // I32 [outputs]: batch indices that want logits
 	Mask     ggml.Tensor // F16: for each run its [KV, N], one after the other
+	// WindowMask is Mask for windowed layers; absent when Params.Window is 0.
+	WindowMask ggml.Tensor
 
-	// Stream holds the residual stream [Dim, n] where ranks meet, in two places
-	// used in turn; Logits holds [vocabulary shard, outputs].
-	Stream [2]*ggml.Buffer
+	// Stream holds the residual stream [Dim, n] where ranks meet, in places used
+	// in turn: the sum, what it is added to and the result live at once. Logits
+	// holds [vocabulary shard, outputs].
+	Stream [3]*ggml.Buffer
 	Logits *ggml.Buffer
 }
 

@@ -108,10 +108,10 @@ func (m *llama) Build(b *Builder) {
 			if b.Outputs() == 0 {
 				return // only the KV cache was wanted
 			}
-			a := b.SelectOutputs(b.Attention(i, q))
+			a := b.SelectOutputs(b.Attention(i, q, Attend{}))
 			x = b.SumRanks(b.SelectOutputs(x), b.MulMat(l.attnOut, a))
 		} else {
-			x = b.SumRanks(x, b.MulMat(l.attnOut, b.Attention(i, q)))
+			x = b.SumRanks(x, b.MulMat(l.attnOut, b.Attention(i, q, Attend{})))
 		}
 		h = b.RMSNorm(x, l.ffnNorm)
 		x = b.SumRanks(x, b.MulMat(l.down, b.SwiGLU(b.MulMat(l.gate, h), b.MulMat(l.up, h))))

@@ -9,13 +9,17 @@ import (
 // Rule says which part of a tensor a rank holds.
 type Rule int
 
-// The rules. Rows are ne1, columns ne0; a vector's elements count as rows.
+// The rules. Rows are ne1, columns ne0; a vector's elements count as rows. A
+// stack of matrices (ne2) is cut alike in each of them.
 const (
 	Replicated  Rule = iota
 	HeadRows         // rows of the rank's query heads
 	KVHeadRows       // rows of the rank's KV heads
 	HeadColumns      // columns of the rank's query heads
+	Heads            // one row for each of the rank's query heads
+	QKVRows          // rows of its query heads, then of its KV heads in K, then in V
 	FFNRows          // rows of the rank's feed-forward columns
+	GateUpRows       // FFNRows in the gate, then in the up matrix below it
 	FFNColumns       // columns of the rank's feed-forward columns
 	VocabRows        // rows of the rank's vocabulary
 )
@@ -44,38 +48,58 @@ func (s Spec) fits(shape []int64) bool {
 	return slices.EqualFunc(s.Shape, shape, func(a int, b int64) bool { return int64(a) == b })
 }
 
-// Cut is the part of a tensor that a rank holds: a range of dimension Dim, or
-// all of it for Dim -1.
+// Cut is the part of a tensor that a rank holds: ranges of dimension Dim in
+// ascending order, or all of it for Dim -1.
 type Cut struct {
-	Dim   int
-	Range plan.Range
+	Dim    int
+	Ranges []plan.Range
+}
+
+// Len is how much of dimension Dim the rank holds.
+func (c Cut) Len() int {
+	n := 0
+	for _, r := range c.Ranges {
+		n += r.Len()
+	}
+	return n
 }
 
 // Cut applies the rule to a shard.
 func (s Spec) Cut(p *Params, shard plan.Shard) Cut {
-	rows := len(s.Shape) - 1 // ne1 of a matrix, ne0 of a vector
+	rows := min(1, len(s.Shape)-1) // ne1 of a matrix, ne0 of a vector
+	cut := func(dim int, r ...plan.Range) Cut { return Cut{dim, r} }
+	heads, kv := shard.KVHeads.Scale(p.Group()*p.HeadDim), shard.KVHeads.Scale(p.HeadDim)
 	switch s.Rule {
 	case HeadRows:
-		return Cut{rows, shard.KVHeads.Scale(p.Group() * p.HeadDim)}
+		return cut(rows, heads)
 	case KVHeadRows:
-		return Cut{rows, shard.KVHeads.Scale(p.HeadDim)}
+		return cut(rows, kv)
 	case HeadColumns:
-		return Cut{0, shard.KVHeads.Scale(p.Group() * p.HeadDim)}
+		return cut(0, heads)
+	case Heads:
+		return cut(rows, shard.KVHeads.Scale(p.Group()))
+	case QKVRows:
+		k := p.Heads * p.HeadDim // where K begins
+		return cut(rows, heads, shift(kv, k), shift(kv, k+p.KVHeads*p.HeadDim))
 	case FFNRows:
-		return Cut{rows, shard.FFN}
+		return cut(rows, shard.FFN)
+	case GateUpRows:
+		return cut(rows, shard.FFN, shift(shard.FFN, p.FFN))
 	case FFNColumns:
-		return Cut{0, shard.FFN}
+		return cut(0, shard.FFN)
 	case VocabRows:
-		return Cut{rows, shard.Vocab}
+		return cut(rows, shard.Vocab)
 	}
 	return Cut{Dim: -1}
 }
+
+func shift(r plan.Range, by int) plan.Range { return plan.Range{Lo: r.Lo + by, Hi: r.Hi + by} }
 
 // ShardShape is the shape of what the cut leaves.
 func (s Spec) ShardShape(c Cut) []int {
 	shape := slices.Clone(s.Shape)
 	if c.Dim >= 0 {
-		shape[c.Dim] = c.Range.Len()
+		shape[c.Dim] = c.Len()
 	}
 	return shape
 }
