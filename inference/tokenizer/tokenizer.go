@@ -51,7 +51,7 @@ type model interface {
 }
 
 // New builds a tokenizer from the tokenizer.ggml.* keys of src. The error names what the file lacks or what is not
-// supported. It takes some tens of milliseconds for large vocabularies.
+// supported. It takes a few tenths of a second for the largest vocabularies.
 func New(src Source) (*Tokenizer, error) {
 	texts, ok := src.Strings("tokenizer.ggml.tokens")
 	if !ok || len(texts) == 0 {
