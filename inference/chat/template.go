@@ -14,7 +14,7 @@ import (
 // Limits on a template and on one rendering.
 const (
 	MaxTemplateBytes = 256 << 10
-	maxDepth         = 64               // of brackets and blocks in the source, and of macro calls
+	maxDepth         = 64 // of brackets and blocks in the source, and of macro calls
 	maxOutput        = 64 << 20
 	defaultLimit     = 10 * time.Second // for one rendering; real templates take milliseconds
 )
