@@ -22,6 +22,11 @@ const (
 	maxDim    = 1 << 24
 )
 
+// block names the tensors of layer i.
+func block(i int) func(name string) string {
+	return func(name string) string { return fmt.Sprintf("blk.%d.%s", i, name) }
+}
+
 // count reads a required positive integer up to most.
 func (k *keys) count(key string, most int) int {
 	n := k.countOr(key, -1, most)
@@ -65,6 +70,58 @@ func (k *keys) text(key, absent string) string {
 		return s
 	}
 	return absent
+}
+
+// params reads the hyperparameters that all architectures with one width of head
+// have.
+func (k *keys) params() Params {
+	p := Params{
+		Name:       k.arch,
+		Layers:     k.count("block_count", maxLayers),
+		Dim:        k.count("embedding_length", maxDim),
+		Heads:      k.count("attention.head_count", maxDim),
+		FFN:        k.count("feed_forward_length", maxDim),
+		TrainedCtx: k.count("context_length", 1<<30),
+		Eps:        k.float("attention.layer_norm_rms_epsilon", 1e-5),
+	}
+	if k.err != nil {
+		return p
+	}
+	p.KVHeads = k.countOr("attention.head_count_kv", p.Heads, p.Heads)
+	p.HeadDim = k.countOr("attention.key_length", max(1, p.Dim/p.Heads), maxDim)
+	if v := k.countOr("attention.value_length", p.HeadDim, maxDim); v != p.HeadDim {
+		k.fail("%s.attention.value_length %d differs from key_length %d: %w", k.arch, v, p.HeadDim, ErrUnsupported)
+	}
+	if p.Heads%p.KVHeads != 0 {
+		k.fail("%s: %d heads cannot share %d KV heads", k.arch, p.Heads, p.KVHeads)
+	}
+	p.AttentionScale = float32(1 / math.Sqrt(float64(p.HeadDim)))
+	p.Rope = k.rope(p.HeadDim, p.TrainedCtx)
+	p.Vocab = k.vocab()
+	return p
+}
+
+// vocab is how many rows the embedding has; the tokenizer must not need more.
+func (k *keys) vocab() int {
+	embed, ok := k.f.Tensor("token_embd.weight")
+	if !ok || len(embed.Shape) != 2 || embed.Shape[1] > maxDim {
+		k.fail("tensor %q is missing or no matrix", "token_embd.weight")
+		return 1
+	}
+	return int(embed.Shape[1])
+}
+
+// noExperts refuses a file whose feed-forward is a mixture of experts.
+func (k *keys) noExperts() {
+	if k.countOr("expert_count", 1, maxDim) > 1 {
+		k.fail("%s with experts: %w", k.arch, ErrUnsupported)
+	}
+}
+
+// has tells whether the file has a tensor.
+func (k *keys) has(name string) bool {
+	_, ok := k.f.Tensor(name)
+	return ok
 }
 
 func (k *keys) fail(format string, args ...any) {
