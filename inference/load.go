@@ -58,7 +58,7 @@ func loadWeights(ctx context.Context, f *gguf.File, a model.Arch, shard plan.Sha
 		p := part{spec: s, file: t, cut: s.Cut(a.Params(), shard)}
 		shape := s.ShardShape(p.cut)
 		kind := ggml.Type(t.Type)
-		if s.Use != model.Vector && !b.Memory().Multiplies(kind, shape[0], shape[1]) {
+		if s.Use != model.Vector && !multiplies(b.Memory(), s.Use, kind, shape) {
 			return nil, fmt.Errorf("tensor %q: weights of type %s: %w", s.Name, t.Type, ErrUnsupported)
 		}
 		p.tensor = w.context.NewTensor(kind, shape...)
@@ -66,7 +66,7 @@ func loadWeights(ctx context.Context, f *gguf.File, a model.Arch, shard plan.Sha
 		w.tensors[s.Name] = p.tensor
 		w.bytes += int64(p.bytes)
 		switch {
-		case canRepack && s.Use == model.Matrix && repacked.Multiplies(kind, shape[0], shape[1]):
+		case canRepack && (s.Use == model.Matrix || s.Use == model.Experts) && multiplies(repacked, s.Use, kind, shape):
 			packed = append(packed, p)
 		case host && p.whole() && s.Use != model.Vector:
 			mapped = append(mapped, p)
@@ -85,6 +85,14 @@ func loadWeights(ctx context.Context, f *gguf.File, a model.Arch, shard plan.Sha
 		return nil, err
 	}
 	return w, w.read(ctx, f, append(plain, packed...), progress)
+}
+
+// multiplies tells whether weights of that use can be multiplied out of t.
+func multiplies(t ggml.BufferType, use model.Use, kind ggml.Type, shape []int) bool {
+	if use == model.Experts {
+		return t.MultipliesChosen(kind, shape[0], shape[1], shape[2])
+	}
+	return t.Multiplies(kind, shape[0], shape[1])
 }
 
 // place allocates one buffer for all the parts.

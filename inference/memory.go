@@ -52,13 +52,17 @@ func newMemory(a model.Arch, shard plan.Shard, b *ggml.Backend, slots, ctx int) 
 	if m.context, err = ggml.NewContext(2*p.Layers+8, 0, 0); err != nil {
 		return nil, err
 	}
-	width := shard.KVHeads.Len() * p.HeadDim
+	kDim, vDim := p.CacheWidths(shard)
 	var cache []ggml.Tensor
 	for range p.Layers {
-		k := m.context.NewTensor(ggml.F16, width, slots*ctx)
-		v := m.context.NewTensor(ggml.F16, width, slots*ctx)
-		m.K, m.V = append(m.K, k), append(m.V, v)
-		cache = append(cache, k, v)
+		k := m.context.NewTensor(ggml.F16, kDim, slots*ctx)
+		m.K = append(m.K, k)
+		cache = append(cache, k)
+		if vDim > 0 {
+			v := m.context.NewTensor(ggml.F16, vDim, slots*ctx)
+			m.V = append(m.V, v)
+			cache = append(cache, v)
+		}
 	}
 	if m.cache, err = m.place(b, cache...); err != nil {
 		return nil, fmt.Errorf("KV cache: %w", err)

@@ -119,13 +119,29 @@ func (t BufferType) TensorBytes(x Tensor) int {
 // Multiplies tells whether a matrix of type w with ne0 columns and ne1 rows can
 // be multiplied out of this memory.
 func (t BufferType) Multiplies(w Type, ne0, ne1 int) bool {
-	c, err := NewContext(3, 0, 0)
+	return t.supports(func(c *Context) (a, op Tensor) {
+		a = c.NewTensor(w, ne0, ne1)
+		return a, c.MulMat(a, c.NewTensor(F32, ne0, 1))
+	})
+}
+
+// MultipliesChosen tells whether a stack of ne2 matrices, of which each token
+// chooses some, can be multiplied out of this memory.
+func (t BufferType) MultipliesChosen(w Type, ne0, ne1, ne2 int) bool {
+	return t.supports(func(c *Context) (a, op Tensor) {
+		a = c.NewTensor(w, ne0, ne1, ne2)
+		return a, c.MulMatID(a, c.NewTensor(F32, ne0, 1, 1), c.NewTensor(I32, 1, 1))
+	})
+}
+
+// supports asks the backend about an operation on weights in this memory.
+func (t BufferType) supports(make func(c *Context) (weights, op Tensor)) bool {
+	c, err := NewContext(4, 0, 0)
 	if err != nil {
 		return false
 	}
 	defer c.Close()
-	a := c.NewTensor(w, ne0, ne1)
-	op := c.MulMat(a, c.NewTensor(F32, ne0, 1))
+	a, op := make(c)
 	buffer, err := t.NewBuffer(t.PlacedBytes([]Tensor{a})) // never touched, so it costs no memory
 	if err != nil {
 		return false

@@ -36,6 +36,14 @@ type Params struct {
 	Vocab      int
 	TrainedCtx int // context length the model was trained for
 	Eps        float32
+	// FFNUnit is where feed-forward columns may be cut: at its multiples. New sets
+	// it from the quantisation blocks of the file.
+	FFNUnit     int
+	ExpertsUsed int // experts that compute a token; 0 when there are none
+	// ValueDim is the width of a head's values where it is not HeadDim. Latent, when
+	// not 0, is the width of the one key that all heads share in the cache, on every
+	// rank, and whose first ValueDim elements are the value too.
+	ValueDim, Latent int
 	// AttentionScale multiplies the scores before the softmax.
 	AttentionScale float32
 	Rope           ggml.Rope // FreqFactors is filled in by the architecture's Build
@@ -46,6 +54,37 @@ type Params struct {
 
 // Group is the number of query heads that share a KV head.
 func (p *Params) Group() int { return p.Heads / p.KVHeads }
+
+// valueDim is the width of what one head's attention gives.
+func (p *Params) valueDim() int {
+	if p.ValueDim == 0 {
+		return p.HeadDim
+	}
+	return p.ValueDim
+}
+
+// ffn is the rank's part of n feed-forward columns, at least FFN: in proportion
+// to r of FFN, at multiples of FFNUnit. Ranges that join in FFN join in n.
+func (p *Params) ffn(r plan.Range, n int) plan.Range {
+	at := func(c int) int {
+		if c == p.FFN {
+			return n
+		}
+		return c * n / p.FFN / p.FFNUnit * p.FFNUnit
+	}
+	if n != p.FFN {
+		r = plan.Range{Lo: at(r.Lo), Hi: at(r.Hi)}
+	}
+	return r
+}
+
+// CacheWidths are the elements that one position takes in a layer's K and V cache.
+func (p *Params) CacheWidths(shard plan.Shard) (k, v int) {
+	if p.Latent > 0 {
+		return p.Latent, 0
+	}
+	return shard.KVHeads.Len() * p.HeadDim, shard.KVHeads.Len() * p.valueDim()
+}
 
 var architectures = map[string]func(*gguf.File) (Arch, error){
 	"llama": newLlama,
@@ -66,7 +105,11 @@ func New(f *gguf.File) (Arch, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a, checkTensors(f, a)
+	if err := checkTensors(f, a); err != nil {
+		return nil, err
+	}
+	a.Params().FFNUnit = ffnUnit(f, a)
+	return a, nil
 }
 
 // Supported lists the architectures' names.
@@ -112,26 +155,39 @@ func Shape(f *gguf.File, a Arch) plan.Shape {
 	p := a.Params()
 	s := plan.Shape{
 		KVHeads: p.KVHeads, KVHeadUnit: 1,
-		FFN: p.FFN, FFNUnit: 32,
+		FFN: p.FFN, FFNUnit: p.FFNUnit,
 		Vocab: p.Vocab, VocabUnit: 8, // ggml repacks rows by eight
-		HeadWeights: p.Layers * p.Dim * p.HeadDim * 2 * (p.Group() + 1),
-		FFNWeights:  p.Layers * p.Dim * 3,
 	}
-	// Columns are cut where quantisation blocks begin.
 	for _, spec := range a.Specs() {
 		t, ok := f.Tensor(spec.Name)
 		if !ok {
 			continue
 		}
-		block := int(t.Type.BlockSize())
 		switch spec.Rule {
 		case HeadColumns:
-			for (s.KVHeadUnit*p.Group()*p.HeadDim)%block != 0 && s.KVHeadUnit < p.KVHeads {
+			// Columns are cut where quantisation blocks begin.
+			block := int(t.Type.BlockSize())
+			for (s.KVHeadUnit*p.Group()*p.valueDim())%block != 0 && s.KVHeadUnit < p.KVHeads {
 				s.KVHeadUnit++
 			}
-		case FFNColumns:
-			s.FFNUnit = max(s.FFNUnit, block)
+			s.HeadWeights += int(t.Elements()) / p.KVHeads
+		case HeadRows, KVHeadRows, QKVRows, HeadStack:
+			s.HeadWeights += int(t.Elements()) / p.KVHeads
+		case FFNRows, FFNColumns, GateUpRows:
+			s.FFNWeights += int(t.Elements()) / p.FFN
 		}
 	}
 	return s
+}
+
+// ffnUnit is where feed-forward columns may be cut: where quantisation blocks
+// begin.
+func ffnUnit(f *gguf.File, a Arch) int {
+	unit := 32
+	for _, spec := range a.Specs() {
+		if t, ok := f.Tensor(spec.Name); ok && spec.Rule == FFNColumns {
+			unit = max(unit, int(t.Type.BlockSize()))
+		}
+	}
+	return unit
 }

@@ -77,12 +77,15 @@ func (b *Builder) Rope(x ggml.Tensor, r ggml.Rope) ggml.Tensor {
 }
 
 // StoreKV writes the batch's keys [HeadDim, KV heads, n] and values
-// [KV heads * HeadDim, n] into the KV cache.
+// [KV heads * value width, n] into the KV cache; of a latent cache, keys
+// [Latent, n] alone.
 func (b *Builder) StoreKV(layer int, k, v ggml.Tensor) {
 	rows := b.c.View1D(b.mem.CacheRow, b.n, 0)
-	width := b.shard.KVHeads.Len() * b.p.HeadDim
+	width, vWidth := b.p.CacheWidths(b.shard)
 	b.graph.Add(b.c.SetRows(b.mem.K[layer], b.c.Reshape2D(k, width, b.n), rows))
-	b.graph.Add(b.c.SetRows(b.mem.V[layer], v, rows))
+	if vWidth > 0 {
+		b.graph.Add(b.c.SetRows(b.mem.V[layer], v, rows))
+	}
 }
 
 // Attend says how a layer's attention differs from the plain one.
@@ -92,24 +95,35 @@ type Attend struct {
 	SoftCap  float32     // scores s become SoftCap * tanh(s / SoftCap); 0 = off
 }
 
-// Attention lets the queries q [HeadDim, heads, n] attend to their sequences'
-// cached keys and values: [heads * HeadDim, n].
+// Attention lets the queries q [HeadDim, heads, n], or [Latent, heads, n], attend
+// to their sequences' cached keys and values: [heads * value width, n].
 func (b *Builder) Attention(layer int, q ggml.Tensor, how Attend) ggml.Tensor {
 	heads := b.shard.KVHeads.Len() * b.p.Group()
 	masks := b.mem.Mask
 	if how.Windowed {
 		masks = b.mem.WindowMask
 	}
+	key, value, kvHeads := b.p.HeadDim, b.p.valueDim(), b.shard.KVHeads.Len()
+	if b.p.Latent > 0 {
+		key, kvHeads = b.p.Latent, 1
+	}
 	var out ggml.Tensor
 	first, mask := 0, 0
 	for _, r := range b.runs {
-		nb1 := b.p.HeadDim * f32Bytes
+		nb1 := key * f32Bytes
 		nb2 := nb1 * heads
-		qr := b.c.View3D(q, b.p.HeadDim, heads, r.N, nb1, nb2, first*nb2)
+		qr := b.c.View3D(q, key, heads, r.N, nb1, nb2, first*nb2)
 		m := b.c.View2D(masks, r.KV, r.N, r.KV*f16Bytes, mask*f16Bytes)
-		a := b.c.FlashAttention(b.c.Permute(qr, [4]int{0, 2, 1, 3}), b.cached(b.mem.K[layer], r),
-			b.cached(b.mem.V[layer], r), m, how.Sinks, b.p.AttentionScale, how.SoftCap)
-		a = b.c.Reshape2D(a, heads*b.p.HeadDim, r.N)
+		k := b.cached(b.mem.K[layer], r, key, key, kvHeads)
+		v := k
+		if b.p.Latent > 0 { // the value is the key's beginning
+			v = b.cached(b.mem.K[layer], r, value, key, kvHeads)
+		} else {
+			v = b.cached(b.mem.V[layer], r, value, value, kvHeads)
+		}
+		a := b.c.FlashAttention(b.c.Permute(qr, [4]int{0, 2, 1, 3}), k, v, m, how.Sinks,
+			b.p.AttentionScale, how.SoftCap)
+		a = b.c.Reshape2D(a, heads*value, r.N)
 		if first == 0 {
 			out = a
 		} else {
@@ -123,11 +137,12 @@ func (b *Builder) Attention(layer int, q ggml.Tensor, how Attend) ggml.Tensor {
 
 const f16Bytes = 2
 
-// cached shows a run's part of a KV cache tensor as [HeadDim, positions, KV heads].
-func (b *Builder) cached(cache ggml.Tensor, r Run) ggml.Tensor {
-	head := b.p.HeadDim * f16Bytes
-	row := head * b.shard.KVHeads.Len()
-	return b.c.View3D(cache, b.p.HeadDim, r.KV, b.shard.KVHeads.Len(), row, head, r.Slot*b.mem.Context*row)
+// cached shows a run's part of a KV cache tensor, whose rows are heads of width
+// elements each, as [dim, positions, heads]: the first dim elements of each head.
+func (b *Builder) cached(cache ggml.Tensor, r Run, dim, width, heads int) ggml.Tensor {
+	head := width * f16Bytes
+	row := head * heads
+	return b.c.View3D(cache, dim, r.KV, heads, row, head, r.Slot*b.mem.Context*row)
 }
 
 // SelectOutputs keeps the tokens whose logits are wanted: [width, outputs]. What

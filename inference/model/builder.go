@@ -14,7 +14,7 @@ type Run struct{ Slot, Start, N, KV int }
 // F32 where nothing else is said; n is the batch's token count.
 type Memory struct {
 	Weights map[string]ggml.Tensor // this rank's shard, by name; absent ones are missing
-	K, V    []ggml.Tensor          // per layer F16 [KV heads of the shard * HeadDim, Slots*Context]
+	K, V    []ggml.Tensor          // per layer F16 [Params.CacheWidths, Slots*Context]; no V when its width is 0
 	Context int                    // positions of one slot
 
 	Tokens   ggml.Tensor // I32 [n]: rows of this rank's embedding shard
@@ -64,7 +64,7 @@ type Builder struct {
 // Upper bounds on what one layer and one run in it add to a graph, operations
 // and inputs counted together.
 const (
-	nodesPerLayer = 96
+	nodesPerLayer = 128 // and two for each expert used
 	nodesPerRun   = 16
 )
 
@@ -86,7 +86,7 @@ func NewPass(a Arch, mem *Memory, shard plan.Shard, rank, world int, runs []Run,
 		b.n += r.N
 	}
 	layers := b.p.Layers + 1 // the embedding and the output count as one
-	perLayer := nodesPerLayer + len(runs)*nodesPerRun
+	perLayer := nodesPerLayer + 2*b.p.ExpertsUsed + len(runs)*nodesPerRun
 	graphs := 1
 	b.graphNodes = layers * perLayer
 	if world > 1 {

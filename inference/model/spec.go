@@ -17,12 +17,15 @@ const (
 	KVHeadRows       // rows of the rank's KV heads
 	HeadColumns      // columns of the rank's query heads
 	Heads            // one row for each of the rank's query heads
+	HeadStack        // matrices (ne2) of the rank's query heads
 	QKVRows          // rows of its query heads, then of its KV heads in K, then in V
 	FFNRows          // rows of the rank's feed-forward columns
 	GateUpRows       // FFNRows in the gate, then in the up matrix below it
 	FFNColumns       // columns of the rank's feed-forward columns
 	VocabRows        // rows of the rank's vocabulary
 )
+
+// Feed-forward blocks of another width than Params.FFN are cut in proportion.
 
 // Use says what the forward pass does with a tensor, which decides the memory
 // it may lie in.
@@ -33,6 +36,8 @@ const (
 	Matrix Use = iota // only multiplied
 	Lookup            // rows are looked up, and it may be multiplied too
 	Vector            // elementwise; F32 in the file
+	Experts           // a stack of matrices (ne2), of which each token chooses some
+	Stack             // a stack of matrices, each multiplied with its part of the other side
 )
 
 // Spec describes one tensor of an architecture.
@@ -70,23 +75,25 @@ func (s Spec) Cut(p *Params, shard plan.Shard) Cut {
 	cut := func(dim int, r ...plan.Range) Cut { return Cut{dim, r} }
 	heads, kv := shard.KVHeads.Scale(p.Group()*p.HeadDim), shard.KVHeads.Scale(p.HeadDim)
 	switch s.Rule {
-	case HeadRows:
-		return cut(rows, heads)
+	case HeadRows: // a head may have more rows than HeadDim: keys and values together
+		return cut(rows, shard.KVHeads.Scale(s.Shape[rows]/p.KVHeads))
 	case KVHeadRows:
 		return cut(rows, kv)
 	case HeadColumns:
-		return cut(0, heads)
+		return cut(0, shard.KVHeads.Scale(p.Group()*p.valueDim()))
 	case Heads:
 		return cut(rows, shard.KVHeads.Scale(p.Group()))
+	case HeadStack:
+		return cut(2, shard.KVHeads.Scale(p.Group()))
 	case QKVRows:
 		k := p.Heads * p.HeadDim // where K begins
 		return cut(rows, heads, shift(kv, k), shift(kv, k+p.KVHeads*p.HeadDim))
 	case FFNRows:
-		return cut(rows, shard.FFN)
+		return cut(rows, p.ffn(shard.FFN, s.Shape[rows]))
 	case GateUpRows:
 		return cut(rows, shard.FFN, shift(shard.FFN, p.FFN))
 	case FFNColumns:
-		return cut(0, shard.FFN)
+		return cut(0, p.ffn(shard.FFN, s.Shape[0]))
 	case VocabRows:
 		return cut(rows, shard.Vocab)
 	}
