@@ -254,6 +254,33 @@ func TestContextFull(t *testing.T) {
 	require.ErrorIs(t, err, ErrContextFull)
 }
 
+// When a conversation outgrows the context, its oldest turns make room, the
+// system message stays, and the caller is told.
+func TestOldestTurnsMakeRoom(t *testing.T) {
+	e := solo(t, tiny(t, modeltest.Options{}), Options{Context: 256})
+	messages := []chat.Message{{Role: "system", Content: "Be kind."}}
+	for i := range 8 {
+		messages = append(messages, chat.Message{Role: "user", Content: fmt.Sprintf("Question number %d", i)},
+			chat.Message{Role: "assistant", Content: "An answer of some length"})
+	}
+	messages = append(messages, chat.Message{Role: "user", Content: "The last"})
+	p, err := e.prompt(Request{Messages: messages})
+	require.NoError(t, err)
+	require.LessOrEqual(t, len(p.tokens), 256-64)
+	text := strings.ReplaceAll(e.tokens.Decode(p.tokens), "▁", " ") // the tiny vocabulary has no token for it
+	require.Contains(t, text, "Be kind.")
+	require.Contains(t, text, "The last")
+	require.NotContains(t, text, "number 0")
+	require.Contains(t, text, "number 7")
+	require.Positive(t, p.dropped)
+	require.Zero(t, p.dropped%2, "whole turns")
+	_, stats := ask(t, e, Request{Messages: messages, MaxTokens: 3})
+	require.Positive(t, stats.DroppedMessages)
+
+	_, err = e.Chat(context.Background(), Request{Messages: []chat.Message{{Role: "user", Content: strings.Repeat("x", 300)}}}, func(Delta) {})
+	require.ErrorIs(t, err, ErrContextFull)
+}
+
 // A rank that is lost in mid-answer ends the request on the leader, which keeps
 // what it has.
 func TestLostRankEndsTheAnswer(t *testing.T) {

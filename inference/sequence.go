@@ -106,18 +106,19 @@ func (e *Engine) newSequence(ctx context.Context, req Request) (*sequence, strea
 	if err := req.Sampling.Validate(); err != nil {
 		return nil, stream.Options{}, err
 	}
-	prompt, reading, err := e.prompt(req)
+	p, err := e.prompt(req)
 	if err != nil {
-		return nil, reading, err
+		return nil, p.reading, err
 	}
-	if len(prompt) == 0 {
-		return nil, reading, errors.New("the prompt is empty")
+	if len(p.tokens) == 0 {
+		return nil, p.reading, errors.New("the prompt is empty")
 	}
-	room := e.info.ContextLength - len(prompt) + 1
+	room := e.info.ContextLength - len(p.tokens) + 1
 	if room < 2 {
-		return nil, reading, fmt.Errorf("the prompt has %d tokens, the context %d: %w", len(prompt), e.info.ContextLength, ErrContextFull)
+		return nil, p.reading, fmt.Errorf("the prompt has %d tokens, the context %d: %w", len(p.tokens), e.info.ContextLength, ErrContextFull)
 	}
-	q := &sequence{ctx: ctx, prompt: prompt, max: room, end: e.tokens.IsEOG, sampler: sample.New(req.Sampling)}
+	q := &sequence{ctx: ctx, prompt: p.tokens, max: room, end: e.tokens.IsEOG, sampler: sample.New(req.Sampling)}
+	q.stats.DroppedMessages = p.dropped
 	if req.MaxTokens > 0 {
 		q.max = min(q.max, req.MaxTokens)
 	}
@@ -125,5 +126,5 @@ func (e *Engine) newSequence(ctx context.Context, req Request) (*sequence, strea
 		q.banEnd = e.ends
 	}
 	q.out = make(chan int32, q.max)
-	return q, reading, nil
+	return q, p.reading, nil
 }

@@ -105,6 +105,7 @@ type Stats struct {
 	PromptTokens    int           `json:"prompt_tokens"`
 	CachedTokens    int           `json:"cached_tokens"` // of the prompt, found in the KV cache
 	GeneratedTokens int           `json:"generated_tokens"`
+	DroppedMessages int           `json:"dropped_messages,omitempty"` // oldest ones, which made room in the context
 	Prefill         time.Duration `json:"prefill_ns"`
 	Decode          time.Duration `json:"decode_ns"`
 	Stop            StopReason    `json:"stop"`
