@@ -1,0 +1,168 @@
+package inference
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"daisy/inference/gguf"
+	"daisy/inference/model"
+	"daisy/inference/modeltest"
+	"daisy/rdma"
+	"daisy/rdma/mem"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+)
+
+// goldenError bounds the normalised mean squared error against the golden logits,
+// which were computed in F32. The engine keeps keys and values in F16, whose
+// rounding alone is a relative error of up to 2^-11, or 2.4e-7 squared; its exp,
+// silu and gelu are about as good. A few layers on, that was at most 4e-6. What
+// leaving out any part of a model makes is tens of thousands of times more.
+const goldenError = 2e-5
+
+// leftOut is the least error by which a missing part must show.
+const leftOut = 100 * goldenError
+
+// golden is a file of model/testdata: a model, tokens, and the logits that an
+// independent implementation computes after each of them.
+type golden struct {
+	path   string
+	tokens []int32
+	logits []float32
+}
+
+func openGolden(t testing.TB, name string) golden {
+	t.Helper()
+	path := filepath.Join("model", "testdata", name+".gguf")
+	f, err := gguf.Open(path)
+	require.NoError(t, err)
+	defer f.Close()
+	g := golden{path: path}
+	tokens, ok := f.Ints("golden.tokens")
+	require.True(t, ok)
+	logits, ok := f.Floats("golden.logits")
+	require.True(t, ok)
+	g.tokens, g.logits = append(g.tokens, tokens...), append(g.logits, logits...)
+	return g
+}
+
+// forward computes tokens with the model at path, on world ranks, in steps of
+// chunk tokens, and returns the logits after each token, one after the other.
+func forward(t testing.TB, path string, tokens []int32, world, chunk int) []float32 {
+	t.Helper()
+	transports := mem.New(world)
+	var out []float32
+	var g errgroup.Group
+	for r := range world {
+		g.Go(func() error {
+			logits, err := forwardRank(path, tokens, rdma.NewGroup(transports[r], 1), chunk)
+			if r == 0 {
+				out = logits
+			}
+			return err
+		})
+	}
+	require.NoError(t, g.Wait())
+	return out
+}
+
+func forwardRank(path string, tokens []int32, group *rdma.Group, chunk int) (logits []float32, err error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	defer group.Close()
+	defer func() {
+		if err != nil {
+			group.Abort(err)
+		}
+	}()
+	f, err := gguf.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	arch, err := model.New(f)
+	if err != nil {
+		return nil, err
+	}
+	opt := Options{Group: group, Sequences: len(tokens)} // so many outputs may be in a step
+	parts, err := shards(f, arch, opt)
+	if err != nil {
+		return nil, err
+	}
+	info := Info{ContextLength: len(tokens) + 8, Threads: 1, Rank: group.Rank(), WorldSize: group.WorldSize()}
+	ctx := context.Background()
+	r, err := newRank(ctx, f, arch, parts, opt, &info)
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+	for start := 0; start < len(tokens); start += chunk {
+		n := min(chunk, len(tokens)-start)
+		s := &step{runs: []model.Run{{Start: start, N: n, KV: info.ContextLength}}, tokens: tokens[start : start+n]}
+		for i := range n {
+			s.outputs = append(s.outputs, int32(i))
+		}
+		if err := r.compute(ctx, s); err != nil {
+			return nil, err
+		}
+		if info.Rank == 0 {
+			logits = append(logits, r.logits[:n*arch.Params().Vocab]...)
+		}
+	}
+	return logits, group.Barrier(ctx)
+}
+
+// checkGolden compares the engine with the golden logits: in one prefill, token by
+// token, in chunks, and on each of the numbers of ranks.
+func checkGolden(t *testing.T, name string, worlds ...int) {
+	t.Helper()
+	g := openGolden(t, name)
+	for _, chunk := range []int{len(g.tokens), 1, 7} {
+		got := errorOf(forward(t, g.path, g.tokens, 1, chunk), g.logits)
+		t.Logf("%s: NMSE %.1e in steps of %d", name, got, chunk)
+		require.Less(t, got, goldenError)
+	}
+	for _, world := range worlds {
+		got := errorOf(forward(t, g.path, g.tokens, world, 7), g.logits)
+		t.Logf("%s: NMSE %.1e on %d ranks", name, got, world)
+		require.Less(t, got, goldenError)
+	}
+}
+
+// part is one part of a model that a golden file has, and the edit that leaves it
+// out. The edited model must still run, and give other logits: a part that could
+// be left out unseen would not be tested.
+type leftOutPart struct {
+	part   string
+	golden string
+	kv     []gguf.KV
+	drop   []string
+}
+
+func checkLeftOut(t *testing.T, parts []leftOutPart) {
+	t.Helper()
+	for _, p := range parts {
+		t.Run(p.golden+"/"+p.part, func(t *testing.T) {
+			g := openGolden(t, p.golden)
+			path := modeltest.Edit(t, g.path, p.kv, p.drop...)
+			got := errorOf(forward(t, path, g.tokens, 1, len(g.tokens)), g.logits)
+			t.Logf("NMSE %.1e", got)
+			require.Greater(t, got, leftOut)
+		})
+	}
+}
+
+// inLayers is the name in each of n layers.
+func inLayers(n int, names ...string) []string {
+	var all []string
+	for _, name := range names {
+		for i := range n {
+			all = append(all, fmt.Sprintf("blk.%d.%s", i, name))
+		}
+	}
+	return all
+}
