@@ -60,12 +60,12 @@ func newChatWindow(d *desk) *chatWindow {
 	c.notice = newErrorLine()
 
 	head := container.NewBorder(nil, widget.NewSeparator(), nil, nil,
-		fyne.NewContainerWithLayout(inset{6, 8, 6, 10}, container.NewBorder(nil, nil, nil, c.remove, c.title)))
+		container.New(inset{6, 8, 6, 10}, container.NewBorder(nil, nil, nil, c.remove, c.title)))
 	buttons := container.NewVBox(container.NewStack(c.send, c.stop))
-	foot := fyne.NewContainerWithLayout(column{maxWidth: columnWidth, gap: 2, margin: 10},
+	foot := container.New(column{maxWidth: columnWidth, gap: 2, margin: 10},
 		c.notice.box, container.NewBorder(nil, nil, nil, buttons, c.input), c.status)
 	right := container.NewBorder(head, foot, nil, nil, container.NewStack(c.thread.scroll, c.welcome.box))
-	side := fyne.NewContainerWithLayout(fixedWidth(sidebarWidth), c.sidebar.box)
+	side := container.New(fixedWidth(sidebarWidth), c.sidebar.box)
 	c.win.SetContent(container.NewBorder(nil, nil, side, nil, right))
 	c.win.SetPadded(false)
 	c.win.Resize(fyne.NewSize(960, 680))

@@ -114,11 +114,13 @@ func TestMenuRows(t *testing.T) {
 
 	s := session.ClusterState{Peers: []session.PeerRow{
 		{Peer: session.Peer{ID: "a", Name: "Kitchen", Ready: true}, Ticked: true},
-		{Peer: session.Peer{ID: "b", Name: "Attic"}},
+		{Peer: session.Peer{ID: "b", Name: "Attic"}, Ticked: true},
+		{Peer: session.Peer{ID: "c", Name: "Cellar"}},
 	}}
 	rows := menuRows(s)
 	require.Equal(t, menuRow{label: "Kitchen", checked: true, action: menuPeer, peer: "a"}, rows[2])
-	require.Equal(t, menuRow{label: "Attic", action: menuNothing, peer: "b"}, rows[3])
+	require.Equal(t, menuRow{label: "Attic", checked: true, action: menuNothing, peer: "b"}, rows[3])
+	require.Equal(t, menuRow{}, rows[4], "the cellar is not shown")
 
 	s.Phase = session.Joining
 	s.Progress = session.Progress{Done: 57, Total: 100}

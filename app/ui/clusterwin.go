@@ -50,9 +50,9 @@ func newClusterWindow(d *desk) *clusterWindow {
 		gap(6),
 		heading(tr("cluster.model")), card(c.models.box),
 	)
-	body := fyne.NewContainerWithLayout(column{maxWidth: 560, gap: 4, margin: 18},
+	body := container.New(column{maxWidth: 560, gap: 4, margin: 18},
 		c.title, c.subtitle, gap(4), c.setup, c.members.box)
-	foot := fyne.NewContainerWithLayout(column{maxWidth: 560, gap: 4, margin: 14},
+	foot := container.New(column{maxWidth: 560, gap: 4, margin: 14},
 		c.err.box, c.progress.box, container.NewGridWithRows(1, c.leave, c.join))
 	c.win.SetContent(container.NewBorder(nil,
 		container.NewStack(newPanel(colorSidebar, "", 0), foot), nil, nil,
@@ -130,5 +130,5 @@ func card(o fyne.CanvasObject) *fyne.Container {
 
 // gap is empty room of a height.
 func gap(height float32) fyne.CanvasObject {
-	return fyne.NewContainerWithLayout(inset{top: height})
+	return container.New(inset{top: height})
 }

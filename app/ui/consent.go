@@ -83,7 +83,7 @@ func (c *consent) ask(in session.Invitation) {
 		size.Height = content.MinSize().Height
 		content.Resize(size)
 	}
-	c.win.SetContent(fyne.NewContainerWithLayout(fixedSize(size), content))
+	c.win.SetContent(container.New(fixedSize(size), content))
 	c.win.SetPadded(false)
 	c.win.SetCloseIntercept(answer(false))
 	c.win.Resize(size)

@@ -7,6 +7,7 @@ import (
 
 	"fyne.io/fyne/v2"
 	"fyne.io/fyne/v2/canvas"
+	"fyne.io/fyne/v2/container"
 	"fyne.io/fyne/v2/theme"
 	"fyne.io/fyne/v2/widget"
 )
@@ -128,7 +129,7 @@ func (w fixedWidth) MinSize([]fyne.CanvasObject) fyne.Size { return fyne.NewSize
 
 // padded is o with the same room on all sides.
 func padded(room float32, o fyne.CanvasObject) *fyne.Container {
-	return fyne.NewContainerWithLayout(inset{room, room, room, room}, o)
+	return container.New(inset{room, room, room, room}, o)
 }
 
 // panel is a rectangle in a theme colour that follows the theme.

@@ -43,9 +43,9 @@ func newQuestionRow(m history.Message) *messageRow {
 		}
 		return w + 2*theme.Size(theme.SizeNameInnerPadding) + 14
 	}
-	bubble := container.NewStack(newPanel(colorBubble, "", 12), fyne.NewContainerWithLayout(inset{2, 6, 2, 6}, label))
+	bubble := container.NewStack(newPanel(colorBubble, "", 12), container.New(inset{2, 6, 2, 6}, label))
 	return &messageRow{
-		box: fyne.NewContainerWithLayout(trailing{natural, 0.85}, bubble),
+		box: container.New(trailing{natural, 0.85}, bubble),
 		id:  m.ID,
 	}
 }

@@ -75,7 +75,7 @@ func (l *peerList) row(id string) *peerRow {
 	dot := container.NewCenter(container.NewGridWrap(fyne.NewSize(9, 9), r.dot))
 	r.box = container.New(stack{},
 		container.NewBorder(nil, nil, nil, padded(6, dot), r.check),
-		fyne.NewContainerWithLayout(inset{top: -8, left: 27}, r.reason)) // below the name, close to it
+		container.New(inset{top: -8, left: 27}, r.reason)) // below the name, close to it
 	return r
 }
 

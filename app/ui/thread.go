@@ -32,7 +32,7 @@ func newThread(copied func(string)) *thread {
 	t := &thread{copied: copied, follow: true}
 	t.earlier = widget.NewButton(tr("chat.earlier"), t.showEarlier)
 	t.earlier.Importance = widget.LowImportance
-	t.box = fyne.NewContainerWithLayout(column{maxWidth: columnWidth, gap: 10, margin: 16}, t.earlier)
+	t.box = container.New(column{maxWidth: columnWidth, gap: 10, margin: 16}, t.earlier)
 	t.scroll = container.NewVScroll(t.box)
 	t.scroll.OnScrolled = func(fyne.Position) { t.follow = t.atEnd() }
 	return t

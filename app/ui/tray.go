@@ -98,17 +98,21 @@ type menuRow struct {
 	peer    string // ID, with menuPeer
 }
 
-// menuRows is the menu for a state.
+// menuRows is the menu for a state. Macs that cannot take part are in the
+// cluster window only, so that the menu is short and still.
 func menuRows(s session.ClusterState) []menuRow {
 	rows := []menuRow{{label: stateWords(s, 10)}, {}}
 	for _, p := range s.Peers {
+		if !p.Ready && !p.Member && !p.Ticked {
+			continue
+		}
 		r := menuRow{label: p.Name, checked: p.Ticked || p.Member, peer: p.ID}
 		if p.Ready && s.Phase == session.Alone {
 			r.action = menuPeer
 		}
 		rows = append(rows, r)
 	}
-	if len(s.Peers) > 0 {
+	if len(rows) > 2 {
 		rows = append(rows, menuRow{})
 	}
 	return append(rows,

@@ -36,7 +36,7 @@ func newWelcome(openCluster func()) *welcome {
 	flower.FillMode = canvas.ImageFillContain
 	flower.SetMinSize(fyne.NewSize(88, 88))
 	w.box = container.NewVBox(layout.NewSpacer(),
-		fyne.NewContainerWithLayout(column{maxWidth: 420, gap: 2, margin: 16},
+		container.New(column{maxWidth: 420, gap: 2, margin: 16},
 			flower, w.title, w.text, container.NewCenter(w.button)),
 		layout.NewSpacer(), layout.NewSpacer())
 	return w
