@@ -65,7 +65,8 @@ func startApp(t *testing.T, name string, watcher *traytest.Watcher) *realApp {
 
 	a.cmd = exec.CommandContext(ctx, os.Args[0])
 	a.cmd.Env = append(os.Environ(), childEnv+"="+a.dir, nameEnv+"="+name,
-		"LANGUAGE=", "LC_ALL=en_US.UTF-8", "LIBGL_ALWAYS_SOFTWARE=1", "FYNE_THEME=light")
+		"LANGUAGE=", "LC_ALL=en_US.UTF-8", "LIBGL_ALWAYS_SOFTWARE=1", "FYNE_THEME=light",
+		"GORACE=exitcode=0") // see ownRaces
 	out, err := a.cmd.StdoutPipe()
 	require.NoError(t, err)
 	a.cmd.Stderr = a.cmd.Stdout
@@ -401,5 +402,19 @@ func TestRealWindows(t *testing.T) {
 	require.NoError(t, a.cmd.Wait())
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	require.Empty(t, ownRaces(a.out.String()))
 	t.Log(strings.TrimSpace(a.out.String()))
+}
+
+// ownRaces are the race detector's reports in which code of ours has a part.
+// systray v1.12.2 has one of its own: it counts the menu's version without the
+// lock under which GetLayout reads it.
+func ownRaces(output string) (list []string) {
+	for i, report := range strings.Split(output, "WARNING: DATA RACE") {
+		report, _, _ = strings.Cut(report, "==================")
+		if i > 0 && strings.Contains(report, "daisy/") {
+			list = append(list, report)
+		}
+	}
+	return list
 }
