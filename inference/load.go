@@ -44,7 +44,8 @@ func loadWeights(ctx context.Context, f *gguf.File, a model.Arch, shard plan.Sha
 			w.close()
 		}
 	}()
-	if w.context, err = ggml.NewContext(len(specs), 0, 0); err != nil {
+	constants := a.Params().Constants
+	if w.context, err = ggml.NewContext(len(specs)+len(constants), 0, 0); err != nil {
 		return nil, err
 	}
 	var mapped, plain, packed []part
@@ -84,7 +85,27 @@ func loadWeights(ctx context.Context, f *gguf.File, a model.Arch, shard plan.Sha
 	if err := w.place(repacked, packed); err != nil {
 		return nil, err
 	}
+	if err := w.placeConstants(b.Memory(), constants); err != nil {
+		return nil, err
+	}
 	return w, w.read(ctx, f, append(plain, packed...), progress)
+}
+
+// placeConstants makes tensors of what no file holds.
+func (w *weights) placeConstants(t ggml.BufferType, constants map[string][]float32) error {
+	var parts []part
+	for name, values := range constants {
+		x := w.context.NewTensor(ggml.F32, len(values))
+		w.tensors[name] = x
+		parts = append(parts, part{tensor: x})
+	}
+	if err := w.place(t, parts); err != nil {
+		return err
+	}
+	for name, values := range constants {
+		w.tensors[name].Set(bytesOf(values), 0)
+	}
+	return nil
 }
 
 // multiplies tells whether weights of that use can be multiplied out of t.

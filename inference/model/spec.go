@@ -33,11 +33,11 @@ type Use int
 
 // The uses.
 const (
-	Matrix Use = iota // only multiplied
-	Lookup            // rows are looked up, and it may be multiplied too
-	Vector            // elementwise; F32 in the file
-	Experts           // a stack of matrices (ne2), of which each token chooses some
-	Stack             // a stack of matrices, each multiplied with its part of the other side
+	Matrix  Use = iota // only multiplied
+	Lookup             // rows are looked up, and it may be multiplied too
+	Vector             // elementwise; F32 in the file
+	Experts            // a stack of matrices (ne2), of which each token chooses some
+	Stack              // a stack of matrices, each multiplied with its part of the other side
 )
 
 // Spec describes one tensor of an architecture.

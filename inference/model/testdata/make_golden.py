@@ -286,5 +286,6 @@ MODELS = {
     "gemma3": lambda name: gemma3(name, 10),
 }
 
-for wanted in sys.argv[1:] or MODELS:
-    MODELS[wanted](wanted)
+if __name__ == "__main__":
+    for wanted in sys.argv[1:] or MODELS:
+        MODELS[wanted](wanted)
