@@ -20,8 +20,8 @@ import (
 // goldenError bounds the normalised mean squared error against the golden logits,
 // which were computed in F32. The engine keeps keys and values in F16, whose
 // rounding alone is a relative error of up to 2^-11, or 2.4e-7 squared; its exp,
-// silu and gelu are about as good. A few layers on, that was at most 4e-6. What
-// leaving out any part of a model makes is tens of thousands of times more.
+// silu and gelu are about as good. A few layers on, that was at most 1.7e-6. What
+// leaving out any part of a model makes is at least a hundred times the bound.
 const goldenError = 2e-5
 
 // leftOut is the least error by which a missing part must show.
@@ -133,14 +133,15 @@ func checkGolden(t *testing.T, name string, worlds ...int) {
 	}
 }
 
-// part is one part of a model that a golden file has, and the edit that leaves it
-// out. The edited model must still run, and give other logits: a part that could
-// be left out unseen would not be tested.
+// leftOutPart is one part of a model that a golden file has, and the edit that
+// leaves it out. The edited model must still run, and give other logits: a part
+// that could be left out unseen would not be tested.
 type leftOutPart struct {
 	part   string
 	golden string
-	kv     []gguf.KV
-	drop   []string
+	kv     []gguf.KV // metadata to replace
+	drop   []string  // metadata and tensors to remove
+	ones   []string  // norms to make 1: without them the file is refused
 }
 
 func checkLeftOut(t *testing.T, parts []leftOutPart) {
@@ -148,7 +149,7 @@ func checkLeftOut(t *testing.T, parts []leftOutPart) {
 	for _, p := range parts {
 		t.Run(p.golden+"/"+p.part, func(t *testing.T) {
 			g := openGolden(t, p.golden)
-			path := modeltest.Edit(t, g.path, p.kv, p.drop...)
+			path := modeltest.Ones(t, modeltest.Edit(t, g.path, p.kv, p.drop...), p.ones...)
 			got := errorOf(forward(t, path, g.tokens, 1, len(g.tokens)), g.logits)
 			t.Logf("NMSE %.1e", got)
 			require.Greater(t, got, leftOut)

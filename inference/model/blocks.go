@@ -8,6 +8,9 @@ const f32Bytes = 4
 // fills the KV cache.
 func (b *Builder) Outputs() int { return b.outputs }
 
+// Context is how many positions a sequence may have.
+func (b *Builder) Context() int { return b.mem.Context }
+
 // Weight returns this rank's shard of a tensor, absent when the file has none.
 func (b *Builder) Weight(name string) ggml.Tensor { return b.mem.Weights[name] }
 
@@ -50,11 +53,45 @@ func (b *Builder) AddBiasOnce(x ggml.Tensor, name string) ggml.Tensor {
 	return b.AddBias(x, name)
 }
 
+// Rows shows rows lo..lo+n-1 of x [width, tokens] as [n, tokens].
+func (b *Builder) Rows(x ggml.Tensor, width, lo, n int) ggml.Tensor {
+	return b.c.View2D(x, n, x.Bytes()/(f32Bytes*width), f32Bytes*width, f32Bytes*lo)
+}
+
+// QKV splits x, the product with a matrix of rule QKVRows, into queries and keys
+// [HeadDim, heads, n] and values [KV heads * HeadDim, n].
+func (b *Builder) QKV(x ggml.Tensor) (q, k, v ggml.Tensor) {
+	d, kvHeads := b.p.HeadDim, b.shard.KVHeads.Len()
+	heads := kvHeads * b.p.Group()
+	width := (heads + 2*kvHeads) * d
+	split := func(first, heads int) ggml.Tensor {
+		return b.c.View3D(x, d, heads, b.n, f32Bytes*d, f32Bytes*width, f32Bytes*d*first)
+	}
+	return split(0, heads), split(heads, kvHeads), b.Rows(x, width, (heads+kvHeads)*d, kvHeads*d)
+}
+
+// GateUp splits x, the product with a matrix of rule GateUpRows, into the two.
+func (b *Builder) GateUp(x ggml.Tensor) (gate, up ggml.Tensor) {
+	n := b.shard.FFN.Len()
+	return b.Rows(x, 2*n, 0, n), b.Rows(x, 2*n, n, n)
+}
+
 // SwiGLU returns silu(gate) * up.
 func (b *Builder) SwiGLU(gate, up ggml.Tensor) ggml.Tensor { return b.c.SwiGLU(gate, up) }
 
 // GeGLU returns gelu(gate) * up, with the tanh approximation.
 func (b *Builder) GeGLU(gate, up ggml.Tensor) ggml.Tensor { return b.c.GeGLU(gate, up) }
+
+// Add returns x + y, of one shape.
+func (b *Builder) Add(x, y ggml.Tensor) ggml.Tensor { return b.c.AddTo(x, y) }
+
+// SoftCap returns limit * tanh(x / limit); x itself for limit 0.
+func (b *Builder) SoftCap(x ggml.Tensor, limit float32) ggml.Tensor {
+	if limit == 0 {
+		return x
+	}
+	return b.c.Scale(b.c.Tanh(b.c.Scale(x, 1/limit)), limit)
+}
 
 // Scale returns x times s; x itself for 1.
 func (b *Builder) Scale(x ggml.Tensor, s float32) ggml.Tensor {
@@ -77,7 +114,8 @@ func (b *Builder) Rope(x ggml.Tensor, r ggml.Rope) ggml.Tensor {
 }
 
 // StoreKV writes the batch's keys [HeadDim, KV heads, n] and values
-// [KV heads * value width, n] into the KV cache; in a latent cache, keys alone.
+// [KV heads * value width, n] into the KV cache; of a latent cache, keys
+// [Latent, n] alone.
 func (b *Builder) StoreKV(layer int, k, v ggml.Tensor) {
 	rows := b.c.View1D(b.mem.CacheRow, b.n, 0)
 	width, vWidth := b.p.CacheWidths(b.shard)
@@ -94,9 +132,8 @@ type Attend struct {
 	SoftCap  float32     // scores s become SoftCap * tanh(s / SoftCap); 0 = off
 }
 
-// Attention lets the queries q [key width, heads, n] attend to their sequences'
-// cached keys and values: [heads * value width, n]. The widths are those of the
-// cache.
+// Attention lets the queries q [HeadDim, heads, n], or [Latent, heads, n], attend
+// to their sequences' cached keys and values: [heads * value width, n].
 func (b *Builder) Attention(layer int, q ggml.Tensor, how Attend) ggml.Tensor {
 	heads := b.shard.KVHeads.Len() * b.p.Group()
 	masks := b.mem.Mask
@@ -105,7 +142,7 @@ func (b *Builder) Attention(layer int, q ggml.Tensor, how Attend) ggml.Tensor {
 	}
 	key, value, kvHeads := b.p.HeadDim, b.p.valueDim(), b.shard.KVHeads.Len()
 	if b.p.Latent > 0 {
-		key, value, kvHeads = b.p.Latent+b.p.Rope.Dims, b.p.Latent, 1
+		key, kvHeads = b.p.Latent, 1
 	}
 	var out ggml.Tensor
 	first, mask := 0, 0
@@ -169,30 +206,35 @@ func (b *Builder) SumRanks(x, partial ggml.Tensor) ggml.Tensor {
 // meet ends the segment with x [Dim, tokens], which is summed over all ranks,
 // and returns the sum for the next segment.
 func (b *Builder) meet(x ggml.Tensor) ggml.Tensor {
-	place := b.place()
-	if err := place.PlaceAt(x, 0); err != nil {
-		b.fail(err)
+	sum := b.placed(x)
+	b.endSegment(x, x.Bytes()/f32Bytes)
+	return sum
+}
+
+// placed has x [Dim, tokens] computed into the next of the stream's places. What
+// it returns has those bytes, and is what later segments may use: with x itself
+// they would compute it again.
+func (b *Builder) placed(x ggml.Tensor) ggml.Tensor {
+	place := b.mem.Stream[b.turn]
+	b.turn = (b.turn + 1) % len(b.mem.Stream)
+	bytes := b.c.NewTensor(ggml.F32, b.p.Dim, x.Bytes()/(f32Bytes*b.p.Dim))
+	for _, t := range [2]ggml.Tensor{x, bytes} {
+		if err := place.PlaceAt(t, 0); err != nil {
+			b.fail(err)
+		}
 	}
 	b.graph.Add(x)
-	n := x.Bytes() / f32Bytes
-	b.endSegment(x, n)
-	sum := b.c.NewTensor(ggml.F32, b.p.Dim, n/b.p.Dim)
-	if err := place.PlaceAt(sum, 0); err != nil {
-		b.fail(err)
-	}
-	return sum
+	return bytes
 }
 
 // Keep makes x [Dim, tokens] outlive its segment: what is added to a sum only
 // after the ranks have met.
 func (b *Builder) Keep(x ggml.Tensor) ggml.Tensor {
-	if b.world > 1 {
-		if err := b.place().PlaceAt(x, 0); err != nil {
-			b.fail(err)
-		}
-		b.graph.Add(x)
+	if b.world == 1 || x == b.kept {
+		return x
 	}
-	return x
+	b.kept = b.placed(x)
+	return b.kept
 }
 
 // Sum returns the sum of the ranks' partial results, the same bits on all.
@@ -201,13 +243,6 @@ func (b *Builder) Sum(partial ggml.Tensor) ggml.Tensor {
 		return partial
 	}
 	return b.meet(partial)
-}
-
-// place is the next of the stream's places.
-func (b *Builder) place() *ggml.Buffer {
-	p := b.mem.Stream[b.turn]
-	b.turn = (b.turn + 1) % len(b.mem.Stream)
-	return p
 }
 
 func (b *Builder) endSegment(sum ggml.Tensor, n int) {

@@ -57,6 +57,7 @@ type Builder struct {
 	graphNodes int
 	segments   []Segment
 	turn       int // which place of Stream is next
+	kept       ggml.Tensor
 	logits     ggml.Tensor
 	err        error
 }

@@ -64,14 +64,6 @@ func (k *keys) float(key string, absent float64) float32 {
 	return float32(x)
 }
 
-// flag reads a truth value, with a default for an absent key.
-func (k *keys) flag(key string, absent bool) bool {
-	if b, ok := k.f.Bool(k.arch + "." + key); ok {
-		return b
-	}
-	return absent
-}
-
 // text reads a string, with a default for an absent key.
 func (k *keys) text(key, absent string) string {
 	if s, ok := k.f.String(k.arch + "." + key); ok {
@@ -100,6 +92,9 @@ func (k *keys) params() Params {
 	if v := k.countOr("attention.value_length", p.HeadDim, maxDim); v != p.HeadDim {
 		k.fail("%s.attention.value_length %d differs from key_length %d: %w", k.arch, v, p.HeadDim, ErrUnsupported)
 	}
+	if p.Eps < 0 {
+		k.fail("%s.attention.layer_norm_rms_epsilon = %v is negative", k.arch, p.Eps)
+	}
 	if p.Heads%p.KVHeads != 0 {
 		k.fail("%s: %d heads cannot share %d KV heads", k.arch, p.Heads, p.KVHeads)
 	}
@@ -124,6 +119,25 @@ func (k *keys) noExperts() {
 	if k.countOr("expert_count", 1, maxDim) > 1 {
 		k.fail("%s with experts: %w", k.arch, ErrUnsupported)
 	}
+}
+
+// positive reads a number above 0, with a default for an absent key.
+func (k *keys) positive(key string, absent float64) float32 {
+	x := k.float(key, absent)
+	if x <= 0 {
+		k.fail("%s.%s = %v is not positive", k.arch, key, x)
+		return 1
+	}
+	return x
+}
+
+// window reads how many positions windowed layers see; 0 when none is windowed,
+// for which files have 0 or no key.
+func (k *keys) window() int {
+	if n, ok := k.f.Uint(k.arch + ".attention.sliding_window"); ok && n == 0 {
+		return 0
+	}
+	return k.countOr("attention.sliding_window", 0, 1<<30)
 }
 
 // has tells whether the file has a tensor.

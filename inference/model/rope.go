@@ -3,7 +3,8 @@ package model
 import "daisy/inference/ggml"
 
 // rope reads the rotary embedding's parameters. Scaling is none, linear, or YaRN
-// (arXiv 2309.00071); Llama 3's comes as the tensor rope_freqs.weight.
+// (arXiv 2309.00071); that of Llama 3 and LongRoPE (arXiv 2402.13753) comes as
+// tensors, which the architectures that know them give to FreqFactors.
 func (k *keys) rope(headDim, trainedCtx int) ggml.Rope {
 	r := ggml.Rope{
 		Dims:       k.countOr("rope.dimension_count", headDim, headDim),
@@ -28,7 +29,11 @@ func (k *keys) rope(headDim, trainedCtx int) ggml.Rope {
 		k.fail("%s.rope.scaling.factor = %v is not positive", k.arch, factor)
 		factor = 1
 	}
-	switch kind := k.text("rope.scaling.type", "linear"); kind {
+	kind := k.text("rope.scaling.type", "linear")
+	if k.has("rope_factors_long.weight") {
+		kind = "longrope" // files do not always say so
+	}
+	switch kind {
 	case "none", "llama3":
 	case "linear":
 		r.FreqScale = 1 / factor
@@ -38,6 +43,11 @@ func (k *keys) rope(headDim, trainedCtx int) ggml.Rope {
 		r.AttnFactor = k.float("rope.scaling.attn_factor", 1)
 		r.BetaFast = k.float("rope.scaling.yarn_beta_fast", 32)
 		r.BetaSlow = k.float("rope.scaling.yarn_beta_slow", 1)
+	case "longrope":
+		if !k.has("rope_factors_long.weight") {
+			k.fail("%s: LongRoPE without its tensors: %w", k.arch, ErrUnsupported)
+		}
+		r.AttnFactor = k.float("rope.scaling.attn_factor", 1)
 	default:
 		k.fail("%s.rope.scaling.type %q: %w", k.arch, kind, ErrUnsupported)
 	}

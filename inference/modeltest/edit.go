@@ -1,6 +1,7 @@
 package modeltest
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,51 +15,64 @@ import (
 // path. A name in drop that the model does not have fails the test.
 func Edit(t testing.TB, path string, kv []gguf.KV, drop ...string) string {
 	t.Helper()
+	all, tensors := contents(t, path)
+	for _, name := range drop {
+		n := len(all) + len(tensors)
+		all = slices.DeleteFunc(all, func(x gguf.KV) bool { return x.Key == name })
+		tensors = slices.DeleteFunc(tensors, func(x gguf.TensorData) bool { return x.Name == name })
+		if len(all)+len(tensors) == n {
+			t.Fatalf("%s has no %q", path, name)
+		}
+	}
+	return write(t, replace(all, kv), tensors)
+}
+
+// Ones writes a copy of the model at path in which each element of the F32 tensors
+// named is 1; it returns the copy's path.
+func Ones(t testing.TB, path string, names ...string) string {
+	t.Helper()
+	kv, tensors := contents(t, path)
+	for _, name := range names {
+		i := slices.IndexFunc(tensors, func(x gguf.TensorData) bool { return x.Name == name && x.Type == gguf.F32 })
+		if i < 0 {
+			t.Fatalf("%s has no F32 %q", path, name)
+		}
+		tensors[i].Data = bytes.Repeat(raw([]float32{1}), len(tensors[i].Data)/4)
+	}
+	return write(t, kv, tensors)
+}
+
+func contents(t testing.TB, path string) (kv []gguf.KV, tensors []gguf.TensorData) {
+	t.Helper()
 	f, err := gguf.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	dropped := map[string]bool{}
-	gone := func(name string) bool {
-		if !slices.Contains(drop, name) {
-			return false
-		}
-		dropped[name] = true
-		return true
-	}
-	var all []gguf.KV
 	for _, key := range f.Keys() {
-		if !gone(key) {
-			all = append(all, gguf.KV{Key: key, Value: value(f, key)})
-		}
+		kv = append(kv, gguf.KV{Key: key, Value: value(f, key)})
 	}
-	var tensors []gguf.TensorData
 	for _, x := range f.Tensors() {
-		if gone(x.Name) {
-			continue
-		}
 		data := make([]byte, x.Bytes())
 		if err := f.ReadTensorAt(x, data, 0); err != nil {
 			t.Fatal(err)
 		}
 		tensors = append(tensors, gguf.TensorData{Name: x.Name, Shape: x.Shape, Type: x.Type, Data: data})
 	}
-	for _, name := range drop {
-		if !dropped[name] {
-			t.Fatalf("%s has no %q", path, name)
-		}
-	}
-	copied := filepath.Join(t.TempDir(), "edited.gguf")
-	w, err := os.Create(copied)
-	if err != nil {
+	return kv, tensors
+}
+
+func write(t testing.TB, kv []gguf.KV, tensors []gguf.TensorData) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := gguf.Write(&b, kv, tensors); err != nil {
 		t.Fatal(err)
 	}
-	defer w.Close()
-	if err := gguf.Write(w, replace(all, kv), tensors); err != nil {
+	path := filepath.Join(t.TempDir(), "edited.gguf")
+	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return copied
+	return path
 }
 
 // value reads a key of whatever type; integers become 32 bits wide.
