@@ -37,3 +37,16 @@ func TestGoldenQwen3(t *testing.T) {
 		{part: "its frequencies' base", golden: "qwen3", drop: []string{"qwen3.rope.freq_base"}},
 	})
 }
+
+func TestGoldenPhi3(t *testing.T) {
+	for _, name := range []string{"phi3", "phi3-long", "phi3-short"} {
+		t.Run(name, func(t *testing.T) { checkGolden(t, name, 2, 3) })
+	}
+	checkLeftOut(t, []leftOutPart{
+		{part: "the window", golden: "phi3", kv: []gguf.KV{{Key: "phi3.attention.sliding_window", Value: uint32(0)}}},
+		{part: "both sets of factors", golden: "phi3-short", drop: []string{"rope_factors_long.weight", "rope_factors_short.weight"}},
+		{part: "the factor of attention", golden: "phi3-short", drop: []string{"phi3.rope.scaling.attn_factor"}},
+		{part: "the long factors", golden: "phi3-long", kv: []gguf.KV{{Key: "phi3.rope.scaling.original_context_length", Value: uint32(64)}}},
+		{part: "the short factors", golden: "phi3-short", kv: []gguf.KV{{Key: "phi3.rope.scaling.original_context_length", Value: uint32(8)}}},
+	})
+}

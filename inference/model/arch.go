@@ -88,6 +88,7 @@ func (p *Params) CacheWidths(shard plan.Shard) (k, v int) {
 
 var architectures = map[string]func(*gguf.File) (Arch, error){
 	"llama": newLlama,
+	"phi3":  newPhi3,
 	"qwen2": newQwen2,
 	"qwen3": newQwen3,
 }
