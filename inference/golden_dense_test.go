@@ -50,3 +50,13 @@ func TestGoldenPhi3(t *testing.T) {
 		{part: "the short factors", golden: "phi3-short", kv: []gguf.KV{{Key: "phi3.rope.scaling.original_context_length", Value: uint32(8)}}},
 	})
 }
+
+func TestGoldenGranite(t *testing.T) {
+	checkGolden(t, "granite", 2, 3)
+	checkLeftOut(t, []leftOutPart{
+		{part: "the embedding's multiplier", golden: "granite", drop: []string{"granite.embedding_scale"}},
+		{part: "the residual's multiplier", golden: "granite", drop: []string{"granite.residual_scale"}},
+		{part: "the attention's multiplier", golden: "granite", drop: []string{"granite.attention.scale"}},
+		{part: "the logits' divisor", golden: "granite", drop: []string{"granite.logit_scale"}},
+	})
+}

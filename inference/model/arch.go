@@ -87,10 +87,11 @@ func (p *Params) CacheWidths(shard plan.Shard) (k, v int) {
 }
 
 var architectures = map[string]func(*gguf.File) (Arch, error){
-	"llama": newLlama,
-	"phi3":  newPhi3,
-	"qwen2": newQwen2,
-	"qwen3": newQwen3,
+	"granite": newGranite,
+	"llama":   newLlama,
+	"phi3":    newPhi3,
+	"qwen2":   newQwen2,
+	"qwen3":   newQwen3,
 }
 
 // New reads the architecture of a file. The error names what is missing or wrong
