@@ -60,3 +60,20 @@ func TestGoldenGranite(t *testing.T) {
 		{part: "the logits' divisor", golden: "granite", drop: []string{"granite.logit_scale"}},
 	})
 }
+
+func TestGoldenGemma3(t *testing.T) {
+	checkGolden(t, "gemma3", 2)
+	set := func(key string, value any) []gguf.KV { return []gguf.KV{{Key: "gemma3." + key, Value: value}} }
+	checkLeftOut(t, []leftOutPart{
+		{part: "Q's norm", golden: "gemma3", ones: inLayers(6, "attn_q_norm.weight")},
+		{part: "K's norm", golden: "gemma3", ones: inLayers(6, "attn_k_norm.weight")},
+		{part: "norms after attention", golden: "gemma3", ones: inLayers(6, "post_attention_norm.weight")},
+		{part: "norms after feed-forward", golden: "gemma3", ones: inLayers(6, "post_ffw_norm.weight")},
+		{part: "windows", golden: "gemma3", kv: set("attention.sliding_window", uint32(0))},
+		{part: "the window's width", golden: "gemma3", kv: set("attention.sliding_window", uint32(7))},
+		{part: "layers that see everything", golden: "gemma3", kv: set("attention.sliding_window_pattern", uint32(7))},
+		{part: "local frequencies", golden: "gemma3", drop: []string{"gemma3.rope.freq_base_swa"}},
+		{part: "scaled frequencies", golden: "gemma3", kv: set("rope.scaling.type", "none")},
+		{part: "the logits' soft cap", golden: "gemma3", drop: []string{"gemma3.final_logit_softcapping"}},
+	})
+}

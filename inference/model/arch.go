@@ -87,6 +87,7 @@ func (p *Params) CacheWidths(shard plan.Shard) (k, v int) {
 }
 
 var architectures = map[string]func(*gguf.File) (Arch, error){
+	"gemma3":  newGemma3,
 	"granite": newGranite,
 	"llama":   newLlama,
 	"phi3":    newPhi3,
