@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"daisy/inference"
 	"daisy/node/control"
@@ -28,6 +29,7 @@ type Cluster struct {
 	stop context.CancelCauseFunc
 
 	engine *inference.Engine // set before the cluster is published
+	group  *rdma.Group       // the engine's; nil for a cluster of one
 	done   chan struct{}     // all of this node's part has ended
 
 	mu         sync.Mutex // guards the fields below
@@ -234,6 +236,7 @@ func (c *Cluster) emitLoading() {
 // loaded is how the loading of this node's shard ended.
 type loaded struct {
 	engine *inference.Engine
+	group  *rdma.Group
 	err    error
 }
 
@@ -242,22 +245,43 @@ type loaded struct {
 func (c *Cluster) load(a *assembly) <-chan loaded {
 	result := make(chan loaded, 1)
 	go func() { // awaited by whoever reads result
-		engine, err := c.loadShard(a)
-		result <- loaded{engine, err}
+		result <- c.loadShard(a)
 	}()
 	return result
 }
 
-func (c *Cluster) loadShard(a *assembly) (*inference.Engine, error) {
+func (c *Cluster) loadShard(a *assembly) loaded {
 	options := c.options
 	if a != nil {
 		group, shared, err := a.connect(c.ctx)
 		if err != nil {
-			return nil, err
+			return loaded{err: err}
 		}
 		options.Group, options.SharedCores = group, shared
 	}
-	return inference.Load(c.ctx, c.model.Path, options)
+	engine, err := inference.Load(c.ctx, c.model.Path, options)
+	return loaded{engine: engine, group: options.Group, err: err}
+}
+
+// unload ends the engine, and waits: for a step that is running, but not for a
+// rank that will never answer.
+func (c *Cluster) unload(result <-chan loaded) {
+	if result != nil {
+		r := <-result // the cluster's end cancels the loading
+		c.engine, c.group = r.engine, r.group
+	}
+	if c.engine == nil {
+		return
+	}
+	if c.group != nil {
+		cause := context.Cause(c.ctx)
+		if errors.Is(cause, ErrClosed) {
+			defer time.AfterFunc(partingTime, func() { c.group.Abort(cause) }).Stop()
+		} else {
+			c.group.Abort(cause)
+		}
+	}
+	c.engine.Close()
 }
 
 // setWeights notes what each rank holds.

@@ -188,6 +188,7 @@ func (f *following) serve(start *time.Timer) {
 				f.stop(f.settle(r.err))
 				return
 			}
+			f.group = r.group
 			f.begin(r.engine)
 		case err := <-f.followed:
 			f.followed = nil
@@ -260,14 +261,7 @@ func (f *following) part() {
 			f.awaitEnd()
 		}
 	}
-	if f.result != nil {
-		if r := <-f.result; r.err == nil {
-			f.engine = r.engine
-		}
-	}
-	if f.engine != nil {
-		f.engine.Close()
-	}
+	f.unload(f.result)
 	if f.followed != nil {
 		<-f.followed
 	}

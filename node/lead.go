@@ -34,7 +34,7 @@ const (
 	defaultWithin = time.Minute
 	maxMembers    = 32
 	// partingTime is how long the end of a cluster may take to reach the others.
-	partingTime = 3 * time.Second
+	partingTime = 2 * time.Second
 	// settleTime is how long a broken group waits to hear from its members why.
 	settleTime = time.Second
 )
@@ -173,7 +173,8 @@ func (l *leading) gather() error {
 			if r.err != nil {
 				return l.settle(r.err)
 			}
-			l.engine, ready[0], weights[0] = r.engine, true, r.engine.Info().WeightBytes
+			l.engine, l.group = r.engine, r.group
+			ready[0], weights[0] = true, r.engine.Info().WeightBytes
 			l.announceLoading(l.waiting(ready))
 		case e := <-l.events:
 			switch {
@@ -286,16 +287,9 @@ func (l *leading) part() {
 		_ = l.tell(end) // who does not hear it notices by the stream's end
 		l.links.Wait()
 	}()
-	if l.result != nil {
-		if r := <-l.result; r.err == nil {
-			l.engine = r.engine
-		}
-	}
-	if l.engine != nil {
-		l.engine.Close()
-	}
 	timer := time.NewTimer(partingTime)
 	defer timer.Stop()
+	l.unload(l.result)
 	for waiting := true; waiting; {
 		select {
 		case <-l.events: // nothing counts any more

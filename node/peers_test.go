@@ -139,10 +139,10 @@ func TestGreetingsDecideTheState(t *testing.T) {
 func TestUnreachableInWords(t *testing.T) {
 	for says, err := range map[string]error{
 		"no Daisy listens": &net.OpError{Err: syscall.ECONNREFUSED},
-		"local network":   &net.OpError{Err: syscall.EHOSTUNREACH},
-		"firewall":        context.DeadlineExceeded,
-		"version 3":       fmt.Errorf("x: %w", &control.VersionError{Theirs: 3}),
-		"odd thing":       errors.New("odd\nthing"),
+		"local network":    &net.OpError{Err: syscall.EHOSTUNREACH},
+		"firewall":         context.DeadlineExceeded,
+		"version 3":        fmt.Errorf("x: %w", &control.VersionError{Theirs: 3}),
+		"odd thing":        errors.New("odd\nthing"),
 	} {
 		assert.ErrorContains(t, unreachable(fmt.Errorf("dial: %w", err)), says)
 	}

@@ -7,8 +7,11 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -161,6 +164,35 @@ func TestLeaderKilled(t *testing.T) {
 	assert.True(t, free(member))
 	until(t, member, "the leader is unreachable", func() bool { return find(member, victim.name).State == PeerUnreachable })
 	assert.NotEmpty(t, find(member, victim.name).Reason)
+}
+
+// TestMemberFrozenInMidAnswer: a machine that answers nothing any more, and hangs
+// up on nobody, does not keep the leader from closing.
+func TestMemberFrozenInMidAnswer(t *testing.T) {
+	path := writeModel(t, 1)
+	leader := startNode(t, "leader", yes, path)
+	victim := startProcess(t, path, "")
+	until(t, leader, "the victim is found", func() bool { return find(leader, victim.name).State == PeerReady })
+	cluster, err := leader.Join(t.Context(), []ID{find(leader, victim.name).ID}, modelOf(t, leader), fast)
+	require.NoError(t, err)
+	frozen := make(chan struct{})
+	answered := make(chan error, 1)
+	go func() { // awaited below
+		var once sync.Once
+		_, err := cluster.Chat(t.Context(), request(200), func(inference.Delta) {
+			once.Do(func() {
+				assert.NoError(t, victim.Process.Signal(syscall.SIGSTOP))
+				close(frozen)
+			})
+		})
+		answered <- err
+	}()
+	closed(t, "the victim is frozen", frozen)
+	begun := time.Now()
+	require.NoError(t, cluster.Close())
+	assert.Less(t, time.Since(begun), patience/2)
+	require.ErrorIs(t, <-answered, ErrClosed)
+	assert.True(t, free(leader))
 }
 
 func find(n *Node, name string) Peer {

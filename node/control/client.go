@@ -23,7 +23,7 @@ const (
 // http2 settings of both sides: pings notice a connection on which nothing
 // comes back any more, and little is kept of what nobody reads.
 var http2 = http.HTTP2Config{
-	SendPingTimeout:               5 * time.Second,
+	SendPingTimeout:               2 * time.Second,
 	PingTimeout:                   5 * time.Second,
 	MaxConcurrentStreams:          16,
 	MaxReceiveBufferPerConnection: 128 << 10,

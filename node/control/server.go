@@ -51,7 +51,7 @@ type Server struct {
 	groups   chan struct{}
 
 	sendTimeout time.Duration
-	work     sync.WaitGroup // every goroutine
+	work        sync.WaitGroup // every goroutine
 
 	mu     sync.Mutex // guards closed and adding to work
 	closed bool
