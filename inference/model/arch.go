@@ -40,10 +40,13 @@ type Params struct {
 	// it from the quantisation blocks of the file.
 	FFNUnit     int
 	ExpertsUsed int // experts that compute a token; 0 when there are none
-	// ValueDim is the width of a head's values where it is not HeadDim. Latent, when
-	// not 0, is the width of the one key that all heads share in the cache, on every
-	// rank, and whose first ValueDim elements are the value too.
-	ValueDim, Latent int
+	ValueDim    int // width of a head's values where it is not HeadDim
+	// Latent, when not 0, says that the cache holds for all heads, on every rank,
+	// one value of that width, and as key the same followed by Rope.Dims elements.
+	Latent int
+	// Constants are F32 vectors that the forward pass uses like weights, by name,
+	// and that no file holds.
+	Constants map[string][]float32
 	// AttentionScale multiplies the scores before the softmax.
 	AttentionScale float32
 	Rope           ggml.Rope // FreqFactors is filled in by the architecture's Build
@@ -55,7 +58,7 @@ type Params struct {
 // Group is the number of query heads that share a KV head.
 func (p *Params) Group() int { return p.Heads / p.KVHeads }
 
-// valueDim is the width of what one head's attention gives.
+// valueDim is the width of one head's value.
 func (p *Params) valueDim() int {
 	if p.ValueDim == 0 {
 		return p.HeadDim
@@ -81,18 +84,21 @@ func (p *Params) ffn(r plan.Range, n int) plan.Range {
 // CacheWidths are the elements that one position takes in a layer's K and V cache.
 func (p *Params) CacheWidths(shard plan.Shard) (k, v int) {
 	if p.Latent > 0 {
-		return p.Latent, 0
+		return p.Latent + p.Rope.Dims, 0
 	}
 	return shard.KVHeads.Len() * p.HeadDim, shard.KVHeads.Len() * p.valueDim()
 }
 
 var architectures = map[string]func(*gguf.File) (Arch, error){
-	"gemma3":  newGemma3,
-	"granite": newGranite,
-	"llama":   newLlama,
-	"phi3":    newPhi3,
-	"qwen2":   newQwen2,
-	"qwen3":   newQwen3,
+	"deepseek2": newDeepSeek2,
+	"gemma3":    newGemma3,
+	"gpt-oss":   newGPTOSS,
+	"granite":   newGranite,
+	"llama":     newLlama,
+	"phi3":      newPhi3,
+	"qwen2":     newQwen2,
+	"qwen3":     newQwen3,
+	"qwen3moe":  newQwen3MoE,
 }
 
 // New reads the architecture of a file. The error names what is missing or wrong

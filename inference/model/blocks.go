@@ -114,8 +114,7 @@ func (b *Builder) Rope(x ggml.Tensor, r ggml.Rope) ggml.Tensor {
 }
 
 // StoreKV writes the batch's keys [HeadDim, KV heads, n] and values
-// [KV heads * value width, n] into the KV cache; of a latent cache, keys
-// [Latent, n] alone.
+// [KV heads * value width, n] into the KV cache; in a latent cache, keys alone.
 func (b *Builder) StoreKV(layer int, k, v ggml.Tensor) {
 	rows := b.c.View1D(b.mem.CacheRow, b.n, 0)
 	width, vWidth := b.p.CacheWidths(b.shard)
@@ -132,8 +131,9 @@ type Attend struct {
 	SoftCap  float32     // scores s become SoftCap * tanh(s / SoftCap); 0 = off
 }
 
-// Attention lets the queries q [HeadDim, heads, n], or [Latent, heads, n], attend
-// to their sequences' cached keys and values: [heads * value width, n].
+// Attention lets the queries q [key width, heads, n] attend to their sequences'
+// cached keys and values: [heads * value width, n]. The widths are those of the
+// cache.
 func (b *Builder) Attention(layer int, q ggml.Tensor, how Attend) ggml.Tensor {
 	heads := b.shard.KVHeads.Len() * b.p.Group()
 	masks := b.mem.Mask
@@ -142,7 +142,7 @@ func (b *Builder) Attention(layer int, q ggml.Tensor, how Attend) ggml.Tensor {
 	}
 	key, value, kvHeads := b.p.HeadDim, b.p.valueDim(), b.shard.KVHeads.Len()
 	if b.p.Latent > 0 {
-		key, kvHeads = b.p.Latent, 1
+		key, value, kvHeads = b.p.Latent+b.p.Rope.Dims, b.p.Latent, 1
 	}
 	var out ggml.Tensor
 	first, mask := 0, 0

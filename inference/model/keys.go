@@ -64,6 +64,14 @@ func (k *keys) float(key string, absent float64) float32 {
 	return float32(x)
 }
 
+// flag reads a truth value, with a default for an absent key.
+func (k *keys) flag(key string, absent bool) bool {
+	if b, ok := k.f.Bool(k.arch + "." + key); ok {
+		return b
+	}
+	return absent
+}
+
 // text reads a string, with a default for an absent key.
 func (k *keys) text(key, absent string) string {
 	if s, ok := k.f.String(k.arch + "." + key); ok {
