@@ -17,6 +17,7 @@ type benchmark struct {
 	model                     string
 	threads                   int
 	prompt, gen, repeat, warm int
+	sequences                 int
 	json                      bool
 }
 
@@ -34,8 +35,8 @@ func benchCommand() *cobra.Command {
 			if b.json {
 				return printJSON(cmd.OutOrStdout(), r)
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s, %d threads: prefill of %d tokens %.1f tokens/s, decode of %d tokens %.1f tokens/s (medians of %d)\n",
-				r.Model, r.Threads, r.PromptTokens, r.Prefill, r.GenTokens, r.Decode, b.repeat)
+			fmt.Fprintf(cmd.OutOrStdout(), "%s, %d threads, %d sequences: prefill of %d tokens %.1f tokens/s, decode of %d tokens %.1f tokens/s (medians of %d)\n",
+				r.Model, r.Threads, r.Sequences, r.PromptTokens, r.Prefill, r.GenTokens, r.Decode, b.repeat)
 			return nil
 		},
 	}
@@ -46,6 +47,7 @@ func benchCommand() *cobra.Command {
 	f.IntVar(&b.gen, "gen-tokens", 64, "length of the answer")
 	f.IntVar(&b.repeat, "repeat", 3, "how often to measure; the median counts")
 	f.IntVar(&b.warm, "warm-up", 1, "rounds before those that count")
+	f.IntVar(&b.sequences, "sequences", 1, "sequences decoded together; with more than one, prefill is not measured")
 	f.BoolVar(&b.json, "json", false, "print one JSON object")
 	_ = cmd.MarkFlagRequired("model")
 	return cmd
@@ -55,6 +57,7 @@ type benchResult struct {
 	Model        string    `json:"model"`
 	Threads      int       `json:"threads"`
 	Context      int       `json:"context"`
+	Sequences    int       `json:"sequences"`
 	PromptTokens int       `json:"prompt_tokens"`
 	GenTokens    int       `json:"gen_tokens"`
 	Prefill      float64   `json:"prefill_tokens_per_second"`
@@ -67,20 +70,20 @@ func (b *benchmark) run(ctx context.Context) (*benchResult, error) {
 	if b.prompt < 1 || b.gen < 2 || b.repeat < 1 {
 		return nil, errors.New("a benchmark needs a prompt token, two answer tokens and one round")
 	}
-	e, err := inference.Load(ctx, b.model, inference.Options{Threads: b.threads, Context: b.prompt + b.gen})
+	e, err := inference.Load(ctx, b.model, inference.Options{Threads: b.threads, Context: b.prompt + b.gen, Sequences: b.sequences})
 	if err != nil {
 		return nil, err
 	}
 	defer e.Close()
-	r := &benchResult{Model: e.Info().Name, Threads: e.Info().Threads, Context: b.prompt + b.gen, PromptTokens: b.prompt, GenTokens: b.gen}
+	r := &benchResult{Model: e.Info().Name, Threads: e.Info().Threads, Context: b.prompt + b.gen, Sequences: b.sequences, PromptTokens: b.prompt, GenTokens: b.gen}
 	for i := range b.warm + b.repeat {
-		stats, err := e.Measure(ctx, i, b.prompt, b.gen)
+		prefill, decode, err := e.Measure(ctx, i, b.sequences, b.prompt, b.gen)
 		if err != nil {
 			return nil, err
 		}
 		if i >= b.warm {
-			r.Prefills = append(r.Prefills, stats.PrefillTokensPerSecond())
-			r.Decodes = append(r.Decodes, stats.DecodeTokensPerSecond())
+			r.Prefills = append(r.Prefills, prefill)
+			r.Decodes = append(r.Decodes, decode)
 		}
 	}
 	r.Prefill, r.Decode = median(r.Prefills), median(r.Decodes)

@@ -32,6 +32,7 @@ func agree(ctx context.Context, f *gguf.File, info Info, opt Options) error {
 	}
 	own = binary.LittleEndian.AppendUint64(own, uint64(info.ContextLength))
 	own = binary.LittleEndian.AppendUint64(own, uint64(max(1, opt.Sequences)))
+	own = binary.LittleEndian.AppendUint64(own, uint64(opt.Cache))
 	shares := sha256.Sum256(bytesOf(opt.Shares))
 	own = append(own, shares[:]...)
 	all := make([]byte, world*len(own))
@@ -44,7 +45,7 @@ func agree(ctx context.Context, f *gguf.File, info Info, opt Options) error {
 			return fmt.Errorf("rank %d has %w than rank 0", r, ErrOtherModel)
 		}
 		if !bytes.Equal(theirs, all[:len(own)]) {
-			return fmt.Errorf("rank %d was asked for another context, number of sequences or shares than rank 0", r)
+			return fmt.Errorf("rank %d was asked for another context, number of sequences, KV cache or shares than rank 0", r)
 		}
 	}
 	return nil

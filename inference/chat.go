@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 
 	"daisy/inference/chat"
 	"daisy/inference/gguf"
-	"daisy/inference/sample"
 	"daisy/inference/stream"
 )
 
@@ -155,26 +153,4 @@ func (e *Engine) submit(ctx context.Context, q *sequence) error {
 	case <-e.done:
 		return e.err
 	}
-}
-
-// Measure runs one round of a benchmark: a prompt of exactly prompt tokens that
-// no round before had, then exactly gen tokens, the end of a sequence banned.
-func (e *Engine) Measure(ctx context.Context, round, prompt, gen int) (Stats, error) {
-	if prompt < 1 || gen < 1 || prompt+gen-1 > e.info.ContextLength {
-		return Stats{}, fmt.Errorf("%d + %d tokens in a context of %d: %w", prompt, gen, e.info.ContextLength, ErrContextFull)
-	}
-	rng := rand.New(rand.NewPCG(uint64(round), 0))
-	ids := make([]int32, prompt)
-	for i := range ids {
-		ids[i] = rng.Int32N(int32(e.tokens.VocabSize()))
-	}
-	ids[0] = int32(round % e.tokens.VocabSize())
-	q := &sequence{ctx: ctx, prompt: ids, max: gen, end: e.tokens.IsEOG, banEnd: e.ends,
-		sampler: sample.New(sample.Params{}), out: make(chan int32, gen)}
-	if err := e.submit(ctx, q); err != nil {
-		return Stats{}, err
-	}
-	for range q.out {
-	}
-	return q.stats, q.err
 }

@@ -27,6 +27,7 @@ type Engine struct {
 	harmony  bool                 // rank 0: the template is of that kind
 	rank     *rank                // owned by the goroutine that serve runs on
 	slots    []*slot              // likewise
+	clock    int                  // likewise: counts sequences
 
 	ctx      context.Context // ends every collective
 	cancel   context.CancelCauseFunc
@@ -205,7 +206,7 @@ func newRank(ctx context.Context, f *gguf.File, arch model.Arch, shards []plan.S
 		return nil, err
 	}
 	slots := max(1, opt.Sequences)
-	if r.mem, err = newMemory(arch, r.shard(), b, slots, info.ContextLength); err != nil {
+	if r.mem, err = newMemory(arch, r.shard(), b, slots, info.ContextLength, opt.Cache.ggml()); err != nil {
 		return nil, err
 	}
 	r.mem.Weights = r.weights.tensors

@@ -12,6 +12,7 @@ import (
 
 	"daisy/inference/chat"
 	"daisy/inference/gguf"
+	"daisy/inference/model"
 	"daisy/inference/modeltest"
 	"daisy/inference/sample"
 	"daisy/rdma"
@@ -204,6 +205,69 @@ func TestChatReusesThePrefix(t *testing.T) {
 	require.Equal(t, fresh, again)
 }
 
+// A chat that begins as another one did, which still holds its slot, does not
+// compute the common part again: on any number of ranks.
+func TestChatsShareAPrefix(t *testing.T) {
+	path := tiny(t, modeltest.Options{})
+	system := "This long system prompt is the same in every chat and need not be computed twice. "
+	want, _ := ask(t, solo(t, path, Options{}), Request{Prompt: system + "Second", MaxTokens: 12, IgnoreEnd: true})
+	for world := 1; world <= 2; world++ {
+		e := cluster(t, path, world, Options{Sequences: 2})[0]
+		ctx, cancel := context.WithCancel(context.Background())
+		begun, ended := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(ended)
+			first := true
+			_, _ = e.Chat(ctx, Request{Prompt: system + "First", IgnoreEnd: true}, func(Delta) {
+				if first {
+					first = false
+					close(begun)
+				}
+			})
+		}()
+		<-begun
+		got, stats := ask(t, e, Request{Prompt: system + "Second", MaxTokens: 12, IgnoreEnd: true})
+		cancel()
+		<-ended
+		require.Equal(t, want, got)
+		require.GreaterOrEqual(t, stats.CachedTokens, len(system))
+	}
+}
+
+// A chat goes on in the slot that holds it; another takes the slot that was
+// unused for longest, not that one.
+func TestSlotChoice(t *testing.T) {
+	long := make([]int32, 100)
+	e := &Engine{slots: []*slot{{id: 0, tokens: long, used: 1}, {id: 1, tokens: []int32{7, 8}, used: 2}, {id: 2, used: 3}}}
+	free, source := e.chooseSlot(append(long[:100:100], 1, 2))
+	require.Equal(t, 0, free.id, "its own")
+	require.Equal(t, 0, source.id)
+	free, _ = e.chooseSlot([]int32{9, 9, 9})
+	require.Equal(t, 0, free.id, "the oldest")
+	e.slots[0].seq = &sequence{}
+	free, source = e.chooseSlot(long)
+	require.Equal(t, 1, free.id)
+	require.Equal(t, 0, source.id)
+	e.slots[1].seq, e.slots[2].seq = &sequence{}, &sequence{}
+	free, _ = e.chooseSlot(long)
+	require.Nil(t, free)
+}
+
+// While others decode, a long prompt goes in by chunks.
+func TestLongPromptDoesNotStallOthers(t *testing.T) {
+	e := &Engine{info: Info{ContextLength: 4096}}
+	decoding := &sequence{pending: []int32{1}}
+	prefilling := &sequence{pending: make([]int32, 3000)}
+	e.slots = []*slot{{id: 0, seq: decoding, tokens: make([]int32, 300)}, {id: 1, seq: prefilling}}
+	decoding.slot, prefilling.slot = e.slots[0], e.slots[1]
+	s, who := e.nextStep()
+	require.Len(t, s.tokens, 1+chunk)
+	require.Equal(t, []*sequence{decoding}, who)
+	require.Equal(t, []model.Run{{Slot: 0, Start: 300, N: 1, KV: 512}, {Slot: 1, N: chunk, KV: 256}}, s.runs)
+	s, _ = e.nextStep() // nothing was sampled: nobody decodes
+	require.Len(t, s.tokens, maxBatch)
+}
+
 // Several requests at once give what each gives alone.
 func TestConcurrentSequences(t *testing.T) {
 	path := tiny(t, modeltest.Options{})
@@ -228,6 +292,19 @@ func TestConcurrentSequences(t *testing.T) {
 		}
 		require.NoError(t, g.Wait())
 	}
+}
+
+// A KV cache of 8 bits gives nearly what one of 16 does. Rounding to 8 bits is a
+// relative error of up to 1/254 of a block's largest value.
+func TestQuantisedCache(t *testing.T) {
+	path := tiny(t, modeltest.Options{})
+	plain, small := solo(t, path, Options{}), solo(t, path, Options{Cache: CacheQ8})
+	require.Less(t, errorOf(logits(t, small), logits(t, plain)), 1e-3)
+	require.Less(t, small.Info().CacheBytes, plain.Info().CacheBytes*6/10)
+	require.Less(t, errorOf(logits(t, cluster(t, path, 2, Options{Cache: CacheQ8})[0]), logits(t, plain)), 1e-3)
+
+	_, err := Load(context.Background(), tiny(t, modeltest.Options{HeadDim: 16}), Options{Cache: CacheQ8})
+	require.ErrorIs(t, err, ErrUnsupported)
 }
 
 func TestCancelledRequestKeepsItsText(t *testing.T) {

@@ -3,7 +3,6 @@ package inference
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"daisy/inference/model"
@@ -18,7 +17,9 @@ func (e *Engine) lead() error {
 		if waiting, err = e.receive(waiting); err != nil {
 			break
 		}
-		waiting = e.admit(waiting)
+		if waiting, err = e.admit(waiting); err != nil {
+			break
+		}
 		e.dropCancelled()
 		if s, who := e.nextStep(); len(s.runs) > 0 {
 			err = e.lockstep(s, who)
@@ -67,31 +68,6 @@ func (e *Engine) receive(waiting []*sequence) ([]*sequence, error) {
 	}
 }
 
-// admit gives free slots to waiting sequences, in order, each the slot that
-// already holds most of its prompt.
-func (e *Engine) admit(waiting []*sequence) []*sequence {
-	for len(waiting) > 0 {
-		q := waiting[0]
-		if q.ctx.Err() != nil {
-			q.finish("", context.Cause(q.ctx))
-			waiting = waiting[1:]
-			continue
-		}
-		var best *slot
-		for _, s := range e.slots {
-			if s.seq == nil && (best == nil || s.common(q.prompt) > best.common(q.prompt)) {
-				best = s
-			}
-		}
-		if best == nil {
-			return waiting
-		}
-		q.begin(best)
-		waiting = waiting[1:]
-	}
-	return waiting
-}
-
 func (e *Engine) dropCancelled() {
 	for _, s := range e.slots {
 		if s.seq != nil && s.seq.ctx.Err() != nil {
@@ -101,33 +77,47 @@ func (e *Engine) dropCancelled() {
 }
 
 // nextStep makes the batch: one token of every sequence that decodes, then as
-// much prefill as fits. who[i] is the sequence of output i.
+// much prefill as fits: all of a batch, or while others decode one chunk, which
+// is what they then wait for. who[i] is the sequence of output i.
 func (e *Engine) nextStep() (s step, who []*sequence) {
-	add := func(q *sequence, n int) {
+	add := func(q *sequence, n, kv int) {
 		start := len(q.slot.tokens)
 		if n == len(q.pending) {
 			s.outputs = append(s.outputs, int32(len(s.tokens)+n-1))
 			who = append(who, q)
 		}
-		s.runs = append(s.runs, model.Run{Slot: q.slot.id, Start: start, N: n, KV: e.paddedKV(start + n)})
+		s.runs = append(s.runs, model.Run{Slot: q.slot.id, Start: start, N: n, KV: kv})
 		s.tokens = append(s.tokens, q.pending[:n]...)
 		q.slot.tokens = append(q.slot.tokens, q.pending[:n]...)
 		q.pending = q.pending[n:]
 	}
+	kv := 0 // one for all that decode, so that attention takes them together
 	for _, sl := range e.slots {
-		if sl.seq != nil && len(sl.seq.pending) == 1 {
-			add(sl.seq, 1)
+		if sl.decodes() {
+			kv = max(kv, e.paddedKV(len(sl.tokens)+1))
 		}
 	}
 	for _, sl := range e.slots {
-		if sl.seq != nil && len(sl.seq.pending) > 1 {
-			if n := min(len(sl.seq.pending), maxBatch-len(s.tokens)); n > 0 {
-				add(sl.seq, n)
-			}
+		if sl.decodes() {
+			add(sl.seq, 1, kv)
+		}
+	}
+	room := maxBatch - len(s.tokens)
+	if len(s.tokens) > 0 {
+		room = min(room, chunk)
+	}
+	for _, sl := range e.slots {
+		if sl.seq != nil && len(sl.seq.pending) > 1 && room > 0 {
+			n := min(len(sl.seq.pending), room)
+			add(sl.seq, n, e.paddedKV(len(sl.tokens)+n))
+			room -= n
 		}
 	}
 	return s, who
 }
+
+// chunk is the most prefill in a step that also decodes.
+const chunk = 128
 
 // paddedKV rounds up how far attention looks, so that passes are reused.
 func (e *Engine) paddedKV(n int) int {
@@ -150,21 +140,6 @@ func (e *Engine) lockstep(s step, who []*sequence) error {
 	return nil
 }
 
-// announce sends the step from rank 0 to the others.
-func (r *rank) announce(ctx context.Context, s *step) error {
-	if r.group.WorldSize() == 1 {
-		return nil
-	}
-	r.payload = s.encode(r.head[:], r.payload)
-	if err := r.group.Broadcast(ctx, 0, r.head[:]); err != nil {
-		return err
-	}
-	if s.inHead() {
-		return nil
-	}
-	return r.group.Broadcast(ctx, 0, r.payload)
-}
-
 // sayFinished lets the other ranks' Follow return. It is a courtesy: the end of
 // the group tells them too.
 func (e *Engine) sayFinished() {
@@ -177,72 +152,4 @@ func (e *Engine) sayFinished() {
 	clear(head)
 	head[0] = kindFinish
 	_ = e.rank.group.Broadcast(ctx, 0, head)
-}
-
-// Follow serves a rank other than 0: it computes what rank 0 asks for until rank
-// 0 closes its engine (nil), ctx ends, or the group fails. It may be called once.
-func (e *Engine) Follow(ctx context.Context) error {
-	if e.info.Rank == 0 {
-		return errors.New("rank 0 leads, it does not follow")
-	}
-	stop := context.AfterFunc(ctx, func() { e.cancel(context.Cause(ctx)) })
-	defer stop()
-	e.follow <- struct{}{}
-	<-e.done
-	if errors.Is(e.err, errFinished) {
-		return nil
-	}
-	return e.err
-}
-
-// obey is the loop of the ranks other than 0.
-func (e *Engine) obey() error {
-	select {
-	case <-e.follow:
-	case <-e.closing:
-		return ErrClosed
-	}
-	var s step
-	for {
-		if err := e.rank.receive(e.ctx, &s, e.info.ContextLength); err != nil {
-			return e.reason(err)
-		}
-		if err := e.rank.compute(e.ctx, &s); err != nil {
-			return e.reason(err)
-		}
-	}
-}
-
-// reason prefers why the collective was cancelled to the fact that it was.
-func (e *Engine) reason(err error) error {
-	if cause := context.Cause(e.ctx); cause != nil && errors.Is(err, context.Canceled) {
-		return cause
-	}
-	return err
-}
-
-// receive waits for rank 0's next step.
-func (r *rank) receive(ctx context.Context, s *step, contextLength int) error {
-	if err := r.group.Broadcast(ctx, 0, r.head[:]); err != nil {
-		return err
-	}
-	rest, err := s.decodeHead(r.head[:], r.mem.slots)
-	if err != nil {
-		return err
-	}
-	payload := r.head[headFixed:]
-	if rest > 0 {
-		if cap(r.payload) < rest {
-			r.payload = make([]byte, rest)
-		}
-		payload = r.payload[:rest]
-		if err := r.group.Broadcast(ctx, 0, payload); err != nil {
-			return err
-		}
-	}
-	s.decodePayload(payload)
-	if err := s.check(r.mem.slots, contextLength, r.arch.Params().Vocab, r.mem.outputs); err != nil {
-		return fmt.Errorf("from rank 0: %w", err)
-	}
-	return nil
 }

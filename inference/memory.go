@@ -40,10 +40,10 @@ type shared[T any] struct {
 }
 
 // newMemory allocates slots sequences of ctx positions each for one rank's shard.
-func newMemory(a model.Arch, shard plan.Shard, b *ggml.Backend, slots, ctx int) (_ *memory, err error) {
+func newMemory(a model.Arch, shard plan.Shard, b *ggml.Backend, slots, ctx int, cacheType ggml.Type) (_ *memory, err error) {
 	p := a.Params()
 	m := &memory{slots: slots, outputs: slots}
-	m.Context = ctx
+	m.Context, m.Cache = ctx, cacheType
 	defer func() {
 		if err != nil {
 			m.close()
@@ -53,13 +53,18 @@ func newMemory(a model.Arch, shard plan.Shard, b *ggml.Backend, slots, ctx int) 
 		return nil, err
 	}
 	kDim, vDim := p.CacheWidths(shard)
+	for _, width := range [2]int{p.HeadDim, kDim} {
+		if width%cacheType.BlockSize() != 0 {
+			return nil, fmt.Errorf("KV cache of %d values a row in blocks of %d: %w", width, cacheType.BlockSize(), ErrUnsupported)
+		}
+	}
 	var cache []ggml.Tensor
 	for range p.Layers {
-		k := m.context.NewTensor(ggml.F16, kDim, slots*ctx)
+		k := m.context.NewTensor(cacheType, kDim, slots*ctx)
 		m.K = append(m.K, k)
 		cache = append(cache, k)
 		if vDim > 0 {
-			v := m.context.NewTensor(ggml.F16, vDim, slots*ctx)
+			v := m.context.NewTensor(cacheType, vDim, slots*ctx)
 			m.V = append(m.V, v)
 			cache = append(cache, v)
 		}
@@ -101,6 +106,13 @@ func newMemory(a model.Arch, shard plan.Shard, b *ggml.Backend, slots, ctx int) 
 	return m, err
 }
 
+func (c CacheType) ggml() ggml.Type {
+	if c == CacheQ8 {
+		return ggml.Q8
+	}
+	return ggml.F16
+}
+
 // place allocates a zeroed buffer for the tensors and returns its size.
 func (m *memory) place(b *ggml.Backend, xs ...ggml.Tensor) (int, error) {
 	buffer, err := m.buffer(b, b.Memory().PlacedBytes(xs))
@@ -131,6 +143,16 @@ func (m *memory) close() {
 	}
 	if m.context != nil {
 		m.context.Close()
+	}
+}
+
+// copyPrefix copies a slot's first keys and values to another.
+func (m *memory) copyPrefix(c prefixCopy) {
+	for _, caches := range [2][]ggml.Tensor{m.K, m.V} {
+		for _, x := range caches {
+			row := x.Bytes() / (m.slots * m.Context)
+			x.Move(c.to*m.Context*row, c.from*m.Context*row, c.tokens*row)
+		}
 	}
 }
 

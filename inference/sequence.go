@@ -17,7 +17,11 @@ type slot struct {
 	id     int
 	tokens []int32 // whose keys and values are cached, by position
 	seq    *sequence
+	used   int // when a sequence last began here, by the engine's clock
 }
+
+// decodes tells whether the slot's sequence has one token to compute.
+func (s *slot) decodes() bool { return s.seq != nil && len(s.seq.pending) == 1 }
 
 // common counts the leading tokens of prompt that the slot holds.
 func (s *slot) common(prompt []int32) int {
@@ -45,6 +49,8 @@ type sequence struct {
 	first   time.Time
 	stats   Stats
 	err     error
+
+	times []time.Time // when each token was sampled; kept where it has room
 
 	out chan int32 // sampled tokens; holds max, so the loop never waits
 }
@@ -82,6 +88,9 @@ func (q *sequence) sampled(logits []float32, ctx int) (more bool) {
 		q.stats.Prefill = now.Sub(q.started)
 	}
 	q.stats.Decode = now.Sub(q.first)
+	if len(q.times) < cap(q.times) {
+		q.times = append(q.times, now)
+	}
 	if q.end(id) && q.banEnd == nil {
 		q.finish(StopEnd, nil)
 		return false

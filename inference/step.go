@@ -2,7 +2,6 @@ package inference
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 
 	"daisy/inference/model"
@@ -28,7 +27,30 @@ const (
 	headFixed  = 16
 	kindStep   = 1
 	kindFinish = 2 // rank 0 closes the engine
+	kindCopy   = 3 // u32 from, to, tokens: see prefixCopy
 )
+
+func kindOf(head []byte) uint32 { return binary.LittleEndian.Uint32(head) }
+
+// prefixCopy asks all ranks to copy the keys and values of a slot's first tokens
+// to another slot.
+type prefixCopy struct{ from, to, tokens int }
+
+func (c prefixCopy) encode(head []byte) {
+	clear(head)
+	for i, x := range [4]int{kindCopy, c.from, c.to, c.tokens} {
+		binary.LittleEndian.PutUint32(head[4*i:], uint32(x))
+	}
+}
+
+func decodeCopy(head []byte, slots, ctx int) (prefixCopy, error) {
+	at := func(i int) int { return int(binary.LittleEndian.Uint32(head[4*i:])) }
+	c := prefixCopy{at(1), at(2), at(3)}
+	if c.from >= slots || c.to >= slots || c.from == c.to || c.tokens > ctx {
+		return c, fmt.Errorf("copy of %d tokens from slot %d to %d is out of bounds", c.tokens, c.from, c.to)
+	}
+	return c, nil
+}
 
 func (s *step) payloadBytes() int { return 16*len(s.runs) + 4*len(s.tokens) + 4*len(s.outputs) }
 
@@ -64,20 +86,10 @@ func (s *step) encode(head, buf []byte) (payload []byte) {
 	return out
 }
 
-// errFinished: rank 0 has closed the engine.
-var errFinished = errors.New("the leader has finished")
-
 // decodeHead reads the counts of a step; rest is the length of the payload
 // message that follows, 0 when the payload is in the head.
 func (s *step) decodeHead(head []byte, slots int) (rest int, err error) {
 	le := binary.LittleEndian
-	switch kind := le.Uint32(head); kind {
-	case kindStep:
-	case kindFinish:
-		return 0, errFinished
-	default:
-		return 0, fmt.Errorf("step of unknown kind %d", kind)
-	}
 	runs, tokens, outputs := le.Uint32(head[4:]), le.Uint32(head[8:]), le.Uint32(head[12:])
 	if runs < 1 || runs > uint32(slots) || tokens < 1 || tokens > maxBatch || outputs > tokens {
 		return 0, fmt.Errorf("step of %d runs, %d tokens, %d outputs is out of bounds", runs, tokens, outputs)

@@ -66,6 +66,20 @@ func TestStepFromAStrangerIsChecked(t *testing.T) {
 	}
 }
 
+func TestCopyFromAStrangerIsChecked(t *testing.T) {
+	var head [headBytes]byte
+	want := prefixCopy{from: 1, to: 2, tokens: 40}
+	want.encode(head[:])
+	got, err := decodeCopy(head[:], 3, 64)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+	for _, bad := range []prefixCopy{{3, 1, 4}, {1, 3, 4}, {1, 1, 4}, {0, 1, 65}, {-1, 1, 4}} {
+		bad.encode(head[:])
+		_, err := decodeCopy(head[:], 3, 64)
+		require.Error(t, err, "%+v", bad)
+	}
+}
+
 // Whatever comes over the wire is refused or within bounds, and then safe.
 func FuzzStep(f *testing.F) {
 	var head [headBytes]byte

@@ -38,6 +38,9 @@ type Options struct {
 	// Sequences is how many requests run at once, each with a KV cache of Context
 	// positions; 0 means one. More wait their turn.
 	Sequences int
+	// Cache is how keys and values are kept: CacheF16, or CacheQ8 for half the
+	// memory at a little loss. The same on all ranks.
+	Cache CacheType
 	// SharedCores: other ranks compute on this machine's cores too, so that idle
 	// threads must not spin.
 	SharedCores bool
@@ -45,6 +48,15 @@ type Options struct {
 	// be nil, must not block, and is called from several goroutines in turn.
 	Progress func(loaded, total int64)
 }
+
+// CacheType is the precision of the KV cache.
+type CacheType int
+
+// The precisions. CacheQ8 needs heads of a multiple of 32 values.
+const (
+	CacheF16 CacheType = iota
+	CacheQ8
+)
 
 // DefaultContext is the KV cache's length when Options.Context is 0.
 const DefaultContext = 4096

@@ -124,6 +124,8 @@ TENSOR ggml_view_1d(CTX ctx, TENSOR a, int64_t ne0, size_t offset);
 TENSOR ggml_view_2d(CTX ctx, TENSOR a, int64_t ne0, int64_t ne1, size_t nb1, size_t offset);
 TENSOR ggml_view_3d(CTX ctx, TENSOR a, int64_t ne0, int64_t ne1, int64_t ne2, size_t nb1, size_t nb2,
                     size_t offset);
+TENSOR ggml_view_4d(CTX ctx, TENSOR a, int64_t ne0, int64_t ne1, int64_t ne2, int64_t ne3, size_t nb1, size_t nb2,
+                    size_t nb3, size_t offset);
 TENSOR ggml_rope_ext(CTX ctx, TENSOR a, TENSOR b, TENSOR c, int n_dims, int mode, int n_ctx_orig, float freq_base,
                      float freq_scale, float ext_factor, float attn_factor, float beta_fast, float beta_slow);
 TENSOR ggml_flash_attn_ext(CTX ctx, TENSOR q, TENSOR k, TENSOR v, TENSOR mask, float scale, float max_bias,

@@ -94,6 +94,17 @@ func (t Tensor) Get(data []byte, off int) {
 	}
 }
 
+// Move copies n of the tensor's bytes from byte src to byte dst; the two ranges
+// do not overlap.
+func (t Tensor) Move(dst, src, n int) {
+	buf := make([]byte, min(n, 1<<20))
+	for done := 0; done < n; done += len(buf) {
+		part := buf[:min(len(buf), n-done)]
+		t.Get(part, src+done)
+		t.Set(part, dst+done)
+	}
+}
+
 // Host returns the tensor's own memory, without a copy, as n values of type T.
 // Only for tensors in host buffers, and no longer than those live.
 func Host[T any](t Tensor, n int) []T {

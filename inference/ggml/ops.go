@@ -80,6 +80,13 @@ func (c *Context) View2D(a Tensor, ne0, ne1, nb1, off int) Tensor {
 	return Tensor{C.ggml_view_2d(c.c, a.t, C.int64_t(ne0), C.int64_t(ne1), C.size_t(nb1), C.size_t(off))}
 }
 
+// View4D shows a part of a of shape ne; nb are the strides in bytes of
+// dimensions 1 to 3.
+func (c *Context) View4D(a Tensor, ne [4]int, nb [3]int, off int) Tensor {
+	return Tensor{C.ggml_view_4d(c.c, a.t, C.int64_t(ne[0]), C.int64_t(ne[1]), C.int64_t(ne[2]), C.int64_t(ne[3]),
+		C.size_t(nb[0]), C.size_t(nb[1]), C.size_t(nb[2]), C.size_t(off))}
+}
+
 // View3D shows a part of a; nb1 and nb2 are strides in bytes.
 func (c *Context) View3D(a Tensor, ne0, ne1, ne2, nb1, nb2, off int) Tensor {
 	return Tensor{C.ggml_view_3d(c.c, a.t, C.int64_t(ne0), C.int64_t(ne1), C.int64_t(ne2),

@@ -10,6 +10,7 @@ type Type uint32
 const (
 	F32 Type = C.GGML_TYPE_F32
 	F16 Type = C.GGML_TYPE_F16
+	Q8  Type = C.GGML_TYPE_Q8_0
 	I32 Type = C.GGML_TYPE_I32
 	I64 Type = C.GGML_TYPE_I64
 )

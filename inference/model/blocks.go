@@ -146,11 +146,12 @@ func (b *Builder) Attention(layer int, q ggml.Tensor, how Attend) ggml.Tensor {
 	}
 	var out ggml.Tensor
 	first, mask := 0, 0
-	for _, r := range b.runs {
-		nb1 := key * f32Bytes
-		nb2 := nb1 * heads
-		qr := b.c.View3D(q, key, heads, r.N, nb1, nb2, first*nb2)
-		m := b.c.View2D(masks, r.KV, r.N, r.KV*f16Bytes, mask*f16Bytes)
+	nb1 := key * f32Bytes
+	nb2 := nb1 * heads
+	for _, r := range bundles(b.runs) {
+		qr := b.c.View4D(q, [4]int{key, heads, r.N, r.count}, [3]int{nb1, nb2, nb2 * r.N}, first*nb2)
+		row := r.KV * f16Bytes
+		m := b.c.View4D(masks, [4]int{r.KV, r.N, 1, r.count}, [3]int{row, row * r.N, row * r.N}, mask*f16Bytes)
 		k := b.cached(b.mem.K[layer], r, key, key, kvHeads)
 		v := k
 		if b.p.Latent > 0 { // the value is the key's beginning
@@ -160,26 +161,50 @@ func (b *Builder) Attention(layer int, q ggml.Tensor, how Attend) ggml.Tensor {
 		}
 		a := b.c.FlashAttention(b.c.Permute(qr, [4]int{0, 2, 1, 3}), k, v, m, how.Sinks,
 			b.p.AttentionScale, how.SoftCap)
-		a = b.c.Reshape2D(a, heads*value, r.N)
+		a = b.c.Reshape2D(a, heads*value, r.N*r.count)
 		if first == 0 {
 			out = a
 		} else {
 			out = b.c.Concat(out, a, 1)
 		}
-		first += r.N
-		mask += r.KV * r.N
+		first += r.N * r.count
+		mask += r.KV * r.N * r.count
 	}
 	return out
 }
 
 const f16Bytes = 2
 
-// cached shows a run's part of a KV cache tensor, whose rows are heads of width
-// elements each, as [dim, positions, heads]: the first dim elements of each head.
-func (b *Builder) cached(cache ggml.Tensor, r Run, dim, width, heads int) ggml.Tensor {
-	head := width * f16Bytes
+// cached shows a bundle's part of a KV cache tensor, whose rows are heads of
+// width elements each, as [dim, positions, heads, count]: the first dim elements
+// of each head.
+func (b *Builder) cached(cache ggml.Tensor, r bundle, dim, width, heads int) ggml.Tensor {
+	head := b.mem.Cache.RowBytes(width)
 	row := head * heads
-	return b.c.View3D(cache, dim, r.KV, heads, row, head, r.Slot*b.mem.Context*row)
+	slot := b.mem.Context * row
+	return b.c.View4D(cache, [4]int{dim, r.KV, heads, r.count}, [3]int{row, head, slot}, r.Slot*slot)
+}
+
+// bundle is count runs of one shape in consecutive slots, which attention takes
+// in one operation.
+type bundle struct {
+	Run
+	count int
+}
+
+// bundles groups runs in their order.
+func bundles(runs []Run) (out []bundle) {
+	for _, r := range runs {
+		if n := len(out); n > 0 {
+			last := &out[n-1]
+			if last.N == r.N && last.KV == r.KV && last.Slot+last.count == r.Slot {
+				last.count++
+				continue
+			}
+		}
+		out = append(out, bundle{r, 1})
+	}
+	return out
 }
 
 // SelectOutputs keeps the tokens whose logits are wanted: [width, outputs]. What

@@ -14,7 +14,8 @@ type Run struct{ Slot, Start, N, KV int }
 // F32 where nothing else is said; n is the batch's token count.
 type Memory struct {
 	Weights map[string]ggml.Tensor // this rank's shard, by name; absent ones are missing
-	K, V    []ggml.Tensor          // per layer F16 [Params.CacheWidths, Slots*Context]; no V when its width is 0
+	K, V    []ggml.Tensor          // per layer [Params.CacheWidths, Slots*Context]; no V when its width is 0
+	Cache   ggml.Type              // of K and V
 	Context int                    // positions of one slot
 
 	Tokens   ggml.Tensor // I32 [n]: rows of this rank's embedding shard
