@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"time"
 
 	"daisy/inference/chat"
 	"daisy/inference/ggml"
@@ -242,14 +243,22 @@ func (e *Engine) Err() error {
 }
 
 // Close ends all requests with ErrClosed, the other ranks' Follow if this is rank
-// 0, and the group; it returns when all memory is free.
+// 0, and the group; it returns when all memory is free. A step that runs may end;
+// one that waits for a rank which does not answer is cut off.
 func (e *Engine) Close() error {
 	e.once.Do(func() {
 		close(e.closing)
 		if e.info.Rank != 0 {
 			e.cancel(ErrClosed) // it may be waiting for the leader's next step
+			return
 		}
+		cut := time.AfterFunc(closeGrace, func() { e.cancel(ErrClosed) })
+		<-e.done
+		cut.Stop()
 	})
 	<-e.done
 	return nil
 }
+
+// closeGrace is how long Close lets a running step go on.
+const closeGrace = 2 * time.Second

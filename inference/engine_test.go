@@ -378,6 +378,30 @@ func TestLostRankEndsTheAnswer(t *testing.T) {
 	require.Error(t, err)
 }
 
+// Close returns even when another rank has stopped answering in mid-step.
+func TestCloseCutsOffARankThatDoesNotAnswer(t *testing.T) {
+	path := tiny(t, modeltest.Options{})
+	engines := make([]*Engine, 2)
+	var g errgroup.Group
+	for r, tr := range mem.New(2) {
+		g.Go(func() (err error) {
+			engines[r], err = Load(context.Background(), path, Options{Threads: 1, Group: rdma.NewGroup(tr, 1)})
+			return err
+		})
+	}
+	require.NoError(t, g.Wait())
+	q, _, err := engines[0].newSequence(context.Background(), Request{Prompt: prompt})
+	require.NoError(t, err)
+	require.NoError(t, engines[0].submit(context.Background(), q))
+	// Rank 1 hears of the step, and then nothing more is heard of it.
+	require.NoError(t, engines[1].rank.group.Broadcast(context.Background(), 0, engines[1].rank.head[:]))
+	require.NoError(t, engines[0].Close())
+	for range q.out {
+	}
+	require.ErrorIs(t, q.err, ErrClosed)
+	require.NoError(t, engines[1].Close())
+}
+
 func TestRanksMustHaveTheSameFile(t *testing.T) {
 	a, b := tiny(t, modeltest.Options{}), tiny(t, modeltest.Options{Seed: 7})
 	var g errgroup.Group

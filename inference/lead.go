@@ -25,6 +25,7 @@ func (e *Engine) lead() error {
 			err = e.lockstep(s, who)
 		}
 	}
+	err = e.reason(err)
 	for _, q := range waiting {
 		q.finish("", err)
 	}
