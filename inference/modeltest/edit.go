@@ -5,7 +5,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+	"unsafe"
 
 	"daisy/inference/gguf"
 )
@@ -27,9 +29,15 @@ func Edit(t testing.TB, path string, kv []gguf.KV, drop ...string) string {
 	return write(t, replace(all, kv), tensors)
 }
 
-// Ones writes a copy of the model at path in which each element of the F32 tensors
-// named is 1; it returns the copy's path.
+// Ones is Fill with 1.
 func Ones(t testing.TB, path string, names ...string) string {
+	t.Helper()
+	return Fill(t, path, 1, names...)
+}
+
+// Fill writes a copy of the model at path in which each element of the F32 tensors
+// named is x; it returns the copy's path.
+func Fill(t testing.TB, path string, x float32, names ...string) string {
 	t.Helper()
 	kv, tensors := contents(t, path)
 	for _, name := range names {
@@ -37,7 +45,26 @@ func Ones(t testing.TB, path string, names ...string) string {
 		if i < 0 {
 			t.Fatalf("%s has no F32 %q", path, name)
 		}
-		tensors[i].Data = bytes.Repeat(raw([]float32{1}), len(tensors[i].Data)/4)
+		tensors[i].Data = bytes.Repeat(raw([]float32{x}), len(tensors[i].Data)/4)
+	}
+	return write(t, kv, tensors)
+}
+
+// Quantise writes a copy of the model at path in which the F32 tensors whose names
+// end so have type kind; it returns the copy's path.
+func Quantise(t testing.TB, path string, kind gguf.Type, ending string) string {
+	t.Helper()
+	kv, tensors := contents(t, path)
+	n := 0
+	for i, x := range tensors {
+		if strings.HasSuffix(x.Name, ending) && x.Type == gguf.F32 {
+			values := unsafe.Slice((*float32)(unsafe.Pointer(&x.Data[0])), len(x.Data)/4)
+			tensors[i].Type, tensors[i].Data = kind, encode(kind, values, int(x.Shape[0]))
+			n++
+		}
+	}
+	if n == 0 {
+		t.Fatalf("%s has no F32 tensor %q", path, ending)
 	}
 	return write(t, kv, tensors)
 }
