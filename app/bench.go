@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"daisy/inference"
 
@@ -62,6 +63,11 @@ type benchResult struct {
 	GenTokens    int       `json:"gen_tokens"`
 	Prefill      float64   `json:"prefill_tokens_per_second"`
 	Decode       float64   `json:"decode_tokens_per_second"`
+	LoadSeconds  float64   `json:"load_seconds"`
+	Weights      int64     `json:"weight_bytes"`
+	Cache        int64     `json:"cache_bytes"`
+	Anonymous    int64     `json:"resident_anonymous_bytes"` // 0: unknown on this system
+	File         int64     `json:"resident_file_bytes"`
 	Prefills     []float64 `json:"prefill_samples"`
 	Decodes      []float64 `json:"decode_samples"`
 }
@@ -70,12 +76,15 @@ func (b *benchmark) run(ctx context.Context) (*benchResult, error) {
 	if b.prompt < 1 || b.gen < 2 || b.repeat < 1 {
 		return nil, errors.New("a benchmark needs a prompt token, two answer tokens and one round")
 	}
+	start := time.Now()
 	e, err := inference.Load(ctx, b.model, inference.Options{Threads: b.threads, Context: b.prompt + b.gen, Sequences: b.sequences})
 	if err != nil {
 		return nil, err
 	}
 	defer e.Close()
 	r := &benchResult{Model: e.Info().Name, Threads: e.Info().Threads, Context: b.prompt + b.gen, Sequences: b.sequences, PromptTokens: b.prompt, GenTokens: b.gen}
+	r.LoadSeconds = time.Since(start).Seconds()
+	r.Weights, r.Cache = e.Info().WeightBytes, e.Info().CacheBytes
 	for i := range b.warm + b.repeat {
 		prefill, decode, err := e.Measure(ctx, i, b.sequences, b.prompt, b.gen)
 		if err != nil {
@@ -86,6 +95,7 @@ func (b *benchmark) run(ctx context.Context) (*benchResult, error) {
 			r.Decodes = append(r.Decodes, decode)
 		}
 	}
+	r.Anonymous, r.File = residentBytes()
 	r.Prefill, r.Decode = median(r.Prefills), median(r.Decodes)
 	return r, nil
 }

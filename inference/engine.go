@@ -29,6 +29,8 @@ type Engine struct {
 	rank     *rank                // owned by the goroutine that serve runs on
 	slots    []*slot              // likewise
 	clock    int                  // likewise: counts sequences
+	batch    step                 // likewise: reused by every step
+	who      []*sequence          // likewise: the batch's outputs' sequences
 
 	ctx      context.Context // ends every collective
 	cancel   context.CancelCauseFunc

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -260,12 +261,31 @@ func TestLongPromptDoesNotStallOthers(t *testing.T) {
 	prefilling := &sequence{pending: make([]int32, 3000)}
 	e.slots = []*slot{{id: 0, seq: decoding, tokens: make([]int32, 300)}, {id: 1, seq: prefilling}}
 	decoding.slot, prefilling.slot = e.slots[0], e.slots[1]
-	s, who := e.nextStep()
-	require.Len(t, s.tokens, 1+chunk)
-	require.Equal(t, []*sequence{decoding}, who)
-	require.Equal(t, []model.Run{{Slot: 0, Start: 300, N: 1, KV: 512}, {Slot: 1, N: chunk, KV: 256}}, s.runs)
-	s, _ = e.nextStep() // nothing was sampled: nobody decodes
-	require.Len(t, s.tokens, maxBatch)
+	e.nextStep()
+	require.Len(t, e.batch.tokens, 1+chunk)
+	require.Equal(t, []*sequence{decoding}, e.who)
+	require.Equal(t, []model.Run{{Slot: 0, Start: 300, N: 1, KV: 512}, {Slot: 1, N: chunk, KV: 256}}, e.batch.runs)
+	e.nextStep() // nothing was sampled: nobody decodes
+	require.Len(t, e.batch.tokens, maxBatch)
+}
+
+// A decode step allocates nothing in Go, on one rank or in a cluster.
+func TestDecodeAllocatesNothing(t *testing.T) {
+	path := tiny(t, modeltest.Options{})
+	for world := 1; world <= 2; world++ {
+		e := cluster(t, path, world, Options{})[0]
+		allocations := func(round, gen int) uint64 {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, _, err := e.Measure(context.Background(), round, 1, 8, gen)
+			require.NoError(t, err)
+			runtime.ReadMemStats(&after)
+			return after.Mallocs - before.Mallocs
+		}
+		allocations(0, 240) // records the passes
+		few, many := allocations(1, 40), allocations(2, 240)
+		require.Less(t, float64(many)-float64(few), 0.1*200, "%d ranks: %d against %d allocations", world, many, few)
+	}
 }
 
 // Several requests at once give what each gives alone.

@@ -21,8 +21,8 @@ func (e *Engine) lead() error {
 			break
 		}
 		e.dropCancelled()
-		if s, who := e.nextStep(); len(s.runs) > 0 {
-			err = e.lockstep(s, who)
+		if e.nextStep(); len(e.batch.runs) > 0 {
+			err = e.lockstep()
 		}
 	}
 	err = e.reason(err)
@@ -79,19 +79,10 @@ func (e *Engine) dropCancelled() {
 
 // nextStep makes the batch: one token of every sequence that decodes, then as
 // much prefill as fits: all of a batch, or while others decode one chunk, which
-// is what they then wait for. who[i] is the sequence of output i.
-func (e *Engine) nextStep() (s step, who []*sequence) {
-	add := func(q *sequence, n, kv int) {
-		start := len(q.slot.tokens)
-		if n == len(q.pending) {
-			s.outputs = append(s.outputs, int32(len(s.tokens)+n-1))
-			who = append(who, q)
-		}
-		s.runs = append(s.runs, model.Run{Slot: q.slot.id, Start: start, N: n, KV: kv})
-		s.tokens = append(s.tokens, q.pending[:n]...)
-		q.slot.tokens = append(q.slot.tokens, q.pending[:n]...)
-		q.pending = q.pending[n:]
-	}
+// is what they then wait for. e.who[i] is the sequence of output i.
+func (e *Engine) nextStep() {
+	s := &e.batch
+	s.runs, s.tokens, s.outputs, e.who = s.runs[:0], s.tokens[:0], s.outputs[:0], e.who[:0]
 	kv := 0 // one for all that decode, so that attention takes them together
 	for _, sl := range e.slots {
 		if sl.decodes() {
@@ -100,7 +91,7 @@ func (e *Engine) nextStep() (s step, who []*sequence) {
 	}
 	for _, sl := range e.slots {
 		if sl.decodes() {
-			add(sl.seq, 1, kv)
+			e.add(sl.seq, 1, kv)
 		}
 	}
 	room := maxBatch - len(s.tokens)
@@ -110,11 +101,24 @@ func (e *Engine) nextStep() (s step, who []*sequence) {
 	for _, sl := range e.slots {
 		if sl.seq != nil && len(sl.seq.pending) > 1 && room > 0 {
 			n := min(len(sl.seq.pending), room)
-			add(sl.seq, n, e.paddedKV(len(sl.tokens)+n))
+			e.add(sl.seq, n, e.paddedKV(len(sl.tokens)+n))
 			room -= n
 		}
 	}
-	return s, who
+}
+
+// add puts n of the sequence's pending tokens into the batch.
+func (e *Engine) add(q *sequence, n, kv int) {
+	s := &e.batch
+	start := len(q.slot.tokens)
+	if n == len(q.pending) {
+		s.outputs = append(s.outputs, int32(len(s.tokens)+n-1))
+		e.who = append(e.who, q)
+	}
+	s.runs = append(s.runs, model.Run{Slot: q.slot.id, Start: start, N: n, KV: kv})
+	s.tokens = append(s.tokens, q.pending[:n]...)
+	q.slot.tokens = append(q.slot.tokens, q.pending[:n]...)
+	q.pending = q.pending[n:]
 }
 
 // chunk is the most prefill in a step that also decodes.
@@ -126,16 +130,16 @@ func (e *Engine) paddedKV(n int) int {
 	return min((n+step-1)/step*step, e.info.ContextLength)
 }
 
-// lockstep runs the step on all ranks and samples.
-func (e *Engine) lockstep(s step, who []*sequence) error {
-	if err := e.rank.announce(e.ctx, &s); err != nil {
+// lockstep runs the batch on all ranks and samples.
+func (e *Engine) lockstep() error {
+	if err := e.rank.announce(e.ctx, &e.batch); err != nil {
 		return err
 	}
-	if err := e.rank.compute(e.ctx, &s); err != nil {
+	if err := e.rank.compute(e.ctx, &e.batch); err != nil {
 		return err
 	}
 	vocab := e.rank.arch.Params().Vocab
-	for i, q := range who {
+	for i, q := range e.who {
 		q.sampled(e.rank.logits[i*vocab:(i+1)*vocab], e.info.ContextLength)
 	}
 	return nil

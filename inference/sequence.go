@@ -74,9 +74,9 @@ func (q *sequence) finish(reason StopReason, err error) {
 	close(q.out)
 }
 
-// sampled takes the next token from the logits of the sequence's last one and
-// tells whether the sequence goes on.
-func (q *sequence) sampled(logits []float32, ctx int) (more bool) {
+// sampled takes the next token from the logits of the sequence's last one, and
+// finishes the sequence when it ends there.
+func (q *sequence) sampled(logits []float32, ctx int) {
 	for _, id := range q.banEnd {
 		logits[id] = float32(math.Inf(-1))
 	}
@@ -93,21 +93,20 @@ func (q *sequence) sampled(logits []float32, ctx int) (more bool) {
 	}
 	if q.end(id) && q.banEnd == nil {
 		q.finish(StopEnd, nil)
-		return false
+		return
 	}
 	q.stats.GeneratedTokens++
 	q.out <- id
 	switch {
 	case len(q.slot.tokens) == ctx:
 		q.finish(StopFull, nil)
-		return false
+		return
 	case q.stats.GeneratedTokens == q.max:
 		q.finish(StopLength, nil)
-		return false
+		return
 	}
 	q.last[0] = id
 	q.pending = q.last[:]
-	return true
 }
 
 // newSequence checks and prepares a request.
