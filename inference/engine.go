@@ -189,43 +189,65 @@ func (e *Engine) run(ctx context.Context, f *gguf.File, arch model.Arch, shards 
 	e.cancel(e.err)
 }
 
-// newRank loads one rank's shard and allocates all it needs to compute.
-func newRank(ctx context.Context, f *gguf.File, arch model.Arch, shards []plan.Shard, opt Options, info *Info) (_ *rank, err error) {
-	poll := 50 // ggml's own default
-	if opt.SharedCores {
-		poll = 0
+// newRank loads one rank's shard and allocates all it needs to compute: on the
+// GPU where there is one that can compute all of the model, else on the CPU. It
+// returns when all ranks are there.
+func newRank(ctx context.Context, f *gguf.File, arch model.Arch, shards []plan.Shard, opt Options, info *Info) (*rank, error) {
+	r := &rank{arch: arch, shards: shards, group: opt.Group}
+	err := error(ErrUnsupported)
+	if gpu := ggml.NewGPU(); gpu != nil {
+		err = r.load(ctx, f, gpu, opt, info)
 	}
-	b, err := ggml.NewBest(info.Threads, poll)
+	if errors.Is(err, ErrUnsupported) {
+		poll := 50 // ggml's own default
+		if opt.SharedCores {
+			poll = 0
+		}
+		var cpu *ggml.Backend
+		if cpu, err = ggml.NewCPU(info.Threads, poll); err != nil {
+			return nil, err
+		}
+		r = &rank{arch: arch, shards: shards, group: opt.Group}
+		err = r.load(ctx, f, cpu, opt, info)
+	}
 	if err != nil {
 		return nil, err
 	}
-	r := &rank{arch: arch, shards: shards, group: opt.Group, backend: b}
+	if err := opt.Group.Barrier(ctx); err != nil {
+		r.close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// load fills the rank with what it needs on b, which it owns from now on. After
+// an error nothing is left of either.
+func (r *rank) load(ctx context.Context, f *gguf.File, b *ggml.Backend, opt Options, info *Info) (err error) {
+	r.backend = b
 	defer func() {
 		if err != nil {
 			r.close()
 		}
 	}()
-	if r.weights, err = loadWeights(ctx, f, arch, r.shard(), b, opt.Progress); err != nil {
-		return nil, err
+	if r.weights, err = loadWeights(ctx, f, r.arch, r.shard(), b, opt.Progress); err != nil {
+		return err
 	}
 	slots := max(1, opt.Sequences)
-	if r.mem, err = newMemory(arch, r.shard(), b, slots, info.ContextLength, opt.Cache.ggml()); err != nil {
-		return nil, err
+	if r.mem, err = newMemory(r.arch, r.shard(), b, slots, info.ContextLength, opt.Cache.ggml()); err != nil {
+		return err
 	}
 	r.mem.Weights = r.weights.tensors
 	r.scratch = b.Memory().NewScratch()
-	info.WeightBytes, info.CacheBytes = r.weights.bytes, int64(r.mem.cache)
+	info.Backend, info.WeightBytes, info.CacheBytes = b.Name(), r.weights.bytes, int64(r.mem.cache)
 	if info.Rank == 0 {
-		r.logits = make([]float32, r.mem.outputs*arch.Params().Vocab)
-		r.part = make([]float32, r.mem.outputs*arch.Params().Vocab)
+		r.logits = make([]float32, r.mem.outputs*r.arch.Params().Vocab)
+		r.part = make([]float32, r.mem.outputs*r.arch.Params().Vocab)
 	}
 	// The largest step, recorded now: memory that would be missing later is
 	// missing now, and scratch does not grow in mid-answer.
 	n := min(maxBatch, info.ContextLength)
-	if _, err = r.record([]model.Run{{N: n, KV: info.ContextLength}}, min(n, r.mem.outputs)); err != nil {
-		return nil, err
-	}
-	return r, opt.Group.Barrier(ctx)
+	_, err = r.record([]model.Run{{N: n, KV: info.ContextLength}}, min(n, r.mem.outputs))
+	return err
 }
 
 // Info describes the loaded model.

@@ -72,7 +72,8 @@ type Info struct {
 	ContextLength int   // positions in the KV cache
 	Rank          int
 	WorldSize     int
-	Threads       int
+	Threads       int    // of the CPU, where that computes
+	Backend       string // "CPU", or the GPU's
 	// NoTemplate: the file carries no chat template, so a plain default is
 	// used; people should be told.
 	NoTemplate bool

@@ -52,13 +52,14 @@ func NewCPU(threads, poll int) (*Backend, error) {
 	return &Backend{b, C.ggml_backend_get_device(b), pool}, nil
 }
 
-// NewBest makes a backend on the machine's GPU where ggml was compiled with one
-// (Metal on a Mac), else on the CPU with threads and poll as for NewCPU.
-func NewBest(threads, poll int) (*Backend, error) {
-	if b := C.ggml_backend_init_by_type(C.GGML_BACKEND_DEVICE_TYPE_GPU, nil); b != nil {
-		return &Backend{b: b, dev: C.ggml_backend_get_device(b)}, nil
+// NewGPU makes a backend on the machine's GPU; nil where there is none or ggml
+// was compiled without (with Metal on a Mac).
+func NewGPU() *Backend {
+	b := C.ggml_backend_init_by_type(C.GGML_BACKEND_DEVICE_TYPE_GPU, nil)
+	if b == nil {
+		return nil
 	}
-	return NewCPU(threads, poll)
+	return &Backend{b: b, dev: C.ggml_backend_get_device(b)}
 }
 
 // Close stops the threads and frees the backend, after all its buffers.
