@@ -115,12 +115,14 @@ func TestQuantisedExperts(t *testing.T) {
 	}
 }
 
-// Two sequences in one step give what each gives alone, whatever the cache holds.
+// Two sequences in one step give what each gives alone, in prefill (of unequal
+// lengths) and in decode (whose attention is one operation), whatever the cache
+// holds.
 func TestSparseSequencesTogether(t *testing.T) {
 	for _, name := range []string{"gpt-oss", "qwen3moe", "deepseek2", "deepseek3"} {
 		t.Run(name, func(t *testing.T) {
 			g := openGolden(t, name)
-			a, b := g.tokens[:10], g.tokens[5:20]
+			a, b := g.tokens[:11], g.tokens[4:20]
 			f, err := gguf.Open(g.path)
 			require.NoError(t, err)
 			defer f.Close()
@@ -131,16 +133,28 @@ func TestSparseSequencesTogether(t *testing.T) {
 			r, err := newRank(t.Context(), f, arch, []plan.Shard{model.Shape(f, arch).Whole()}, opt, &info)
 			require.NoError(t, err)
 			defer r.close()
-			s := &step{
-				runs:   []model.Run{{Slot: 1, N: len(a), KV: 16}, {Slot: 0, N: len(b), KV: 32}},
-				tokens: slices.Concat(a, b),
+			compute := func(s *step) []float32 {
+				for i := range s.tokens {
+					s.outputs = append(s.outputs, int32(i))
+				}
+				require.NoError(t, r.compute(t.Context(), s))
+				return slices.Clone(r.logits[:len(s.tokens)*arch.Params().Vocab])
 			}
-			for i := range s.tokens {
-				s.outputs = append(s.outputs, int32(i))
-			}
-			require.NoError(t, r.compute(t.Context(), s))
-			want := append(forward(t, g.path, a, 1, len(a)), forward(t, g.path, b, 1, len(b))...)
-			require.Less(t, errorOf(r.logits[:len(want)], want), 1e-6)
+			na, nb := len(a)-1, len(b)-1
+			prefill := compute(&step{
+				runs:   []model.Run{{Slot: 1, N: na, KV: 16}, {Slot: 0, N: nb, KV: 32}},
+				tokens: slices.Concat(a[:na], b[:nb]),
+			})
+			decode := compute(&step{
+				runs:   []model.Run{{Slot: 0, Start: nb, N: 1, KV: 32}, {Slot: 1, Start: na, N: 1, KV: 32}},
+				tokens: []int32{b[nb], a[na]},
+			})
+			alone := [2][]float32{forward(t, g.path, a, 1, len(a)), forward(t, g.path, b, 1, len(b))}
+			v := arch.Params().Vocab
+			require.Less(t, errorOf(prefill[:na*v], alone[0][:na*v]), 1e-6)
+			require.Less(t, errorOf(prefill[na*v:], alone[1][:nb*v]), 1e-6)
+			require.Less(t, errorOf(decode[:v], alone[1][nb*v:]), 1e-6)
+			require.Less(t, errorOf(decode[v:], alone[0][na*v:]), 1e-6)
 		})
 	}
 }

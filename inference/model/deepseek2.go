@@ -43,7 +43,7 @@ func newDeepSeek2(f *gguf.File) (Arch, error) {
 			Dim:        k.count("embedding_length", maxDim),
 			Heads:      k.count("attention.head_count", maxDim),
 			TrainedCtx: k.count("context_length", 1<<30),
-			Eps:        k.float("attention.layer_norm_rms_epsilon", 1e-6),
+			Eps:        k.positive("attention.layer_norm_rms_epsilon", 1e-6),
 			Vocab:      k.vocab(),
 		},
 		e:        k.experts(),
