@@ -11,6 +11,8 @@ import (
 	"os/signal"
 	"syscall"
 
+	_ "daisy/app/earlylocale" // before fyne
+
 	"github.com/spf13/cobra"
 )
 
@@ -43,6 +45,7 @@ func rootCommand() *cobra.Command {
 		Short: "Daisy-chains the Macs on a desk into one AI computer",
 		Long: "Daisy daisy-chains the Macs on a desk into one AI computer.\n\n" +
 			"Without a command it opens the app. The commands work without a screen.",
+		Version:       version,
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,

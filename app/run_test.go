@@ -22,6 +22,17 @@ func TestRunReadsStandardInput(t *testing.T) {
 	require.LessOrEqual(t, result[answer](t, cmd).GeneratedTokens, 5)
 }
 
+// Nothing but what was asked for is printed, whatever the locale.
+func TestNoComplaints(t *testing.T) {
+	for _, locale := range []string{"", "C", "C.UTF-8", "POSIX", "en_US.UTF-8", "hi_IN"} {
+		cmd := daisy(t, "--version")
+		cmd.Env = append(cmd.Env, "LC_ALL="+locale, "LANG="+locale)
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err)
+		require.Equal(t, "daisy version "+version+"\n", string(out), locale)
+	}
+}
+
 // What is no model, or a cut or lying one, gives one clear line and exit code 1.
 func TestRunRefusesBrokenFiles(t *testing.T) {
 	good, err := os.ReadFile(tinyModel(t))
