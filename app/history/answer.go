@@ -124,9 +124,10 @@ func (a *Answer) flush(ctx context.Context, end *Outcome) error {
 	query := `UPDATE messages SET content = content || ?, reasoning = reasoning || ?, updated_at = ?`
 	args := []any{text, reasoning, now()}
 	if end != nil {
-		query += `, status = ?, error = ?, prompt_tokens = ?, generated_tokens = ?, prefill_tps = ?, decode_tps = ?`
+		query += `, status = ?, error = ?, prompt_tokens = ?, generated_tokens = ?, prefill_tps = ?, decode_tps = ?,
+			dropped_messages = ?, stop = ?`
 		args = append(args, end.Status, end.Error, end.Stats.PromptTokens, end.Stats.GeneratedTokens,
-			end.Stats.PrefillTokensPerSecond, end.Stats.DecodeTokensPerSecond)
+			end.Stats.PrefillTokensPerSecond, end.Stats.DecodeTokensPerSecond, end.Stats.DroppedMessages, end.Stats.Stop)
 	}
 	res, err := a.store.db.ExecContext(ctx, query+` WHERE id = ?`, append(args, a.row.ID)...)
 	if err = affected("writing an answer", res, err); err != nil {

@@ -8,7 +8,7 @@ import (
 )
 
 const messageColumns = `id, conversation_id, coalesce(parent_id, 0), role, content, reasoning, status, error, model,
-	prompt_tokens, generated_tokens, prefill_tps, decode_tps, created_at, updated_at`
+	prompt_tokens, generated_tokens, prefill_tps, decode_tps, dropped_messages, stop, created_at, updated_at`
 
 // Messages lists a conversation's messages in the order they were added.
 func (s *Store) Messages(ctx context.Context, conversation int64) ([]Message, error) {
@@ -49,7 +49,7 @@ func scanMessage(row interface{ Scan(...any) error }) (Message, error) {
 	var created, updated int64
 	err := row.Scan(&m.ID, &m.Conversation, &m.Parent, &m.Role, &m.Content, &m.Reasoning, &m.Status, &m.Error, &m.Model,
 		&m.Stats.PromptTokens, &m.Stats.GeneratedTokens, &m.Stats.PrefillTokensPerSecond, &m.Stats.DecodeTokensPerSecond,
-		&created, &updated)
+		&m.Stats.DroppedMessages, &m.Stats.Stop, &created, &updated)
 	m.Created, m.Updated = toTime(created), toTime(updated)
 	return m, err
 }
@@ -82,10 +82,12 @@ func (s *Store) insert(ctx context.Context, m Message) (Message, error) {
 	}
 	res, err := tx.ExecContext(ctx, `INSERT INTO messages
 		(conversation_id, parent_id, role, content, reasoning, status, error, model,
-		 prompt_tokens, generated_tokens, prefill_tps, decode_tps, created_at, updated_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		 prompt_tokens, generated_tokens, prefill_tps, decode_tps, dropped_messages, stop,
+		 created_at, updated_at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		m.Conversation, parent, m.Role, m.Content, m.Reasoning, m.Status, m.Error, m.Model,
-		m.Stats.PromptTokens, m.Stats.GeneratedTokens, m.Stats.PrefillTokensPerSecond, m.Stats.DecodeTokensPerSecond, t, t)
+		m.Stats.PromptTokens, m.Stats.GeneratedTokens, m.Stats.PrefillTokensPerSecond, m.Stats.DecodeTokensPerSecond,
+		m.Stats.DroppedMessages, m.Stats.Stop, t, t)
 	if saysNoReference(err) {
 		return m, ErrNotFound
 	}

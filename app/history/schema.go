@@ -32,6 +32,8 @@ CREATE TABLE messages (
     generated_tokens INTEGER NOT NULL DEFAULT 0,
     prefill_tps      REAL    NOT NULL DEFAULT 0,
     decode_tps       REAL    NOT NULL DEFAULT 0,
+    dropped_messages INTEGER NOT NULL DEFAULT 0,
+    stop             TEXT    NOT NULL DEFAULT '',
     created_at       INTEGER NOT NULL,
     updated_at       INTEGER NOT NULL
 );

@@ -30,7 +30,7 @@ func TestConversationsAndMessages(t *testing.T) {
 	require.NoError(t, err)
 	a, err := s.AddMessage(ctx, Message{
 		Conversation: second.ID, Parent: q.ID, Role: RoleAssistant, Content: "hello", Reasoning: "hm",
-		Status: StatusFailed, Error: "why", Model: "m", Stats: Stats{3, 4, 5.5, 6.5},
+		Status: StatusFailed, Error: "why", Model: "m", Stats: Stats{3, 4, 5.5, 6.5, 2, "end"},
 	})
 	require.NoError(t, err)
 

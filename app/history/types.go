@@ -56,6 +56,8 @@ type Stats struct {
 	GeneratedTokens        int
 	PrefillTokensPerSecond float64
 	DecodeTokensPerSecond  float64
+	DroppedMessages        int    // oldest ones of the conversation, which made room
+	Stop                   string // why it ended, as inference.StopReason
 }
 
 // Message is one turn of a conversation.

@@ -260,6 +260,8 @@ func outcome(ctx context.Context, stats inference.Stats, err error) history.Outc
 		GeneratedTokens:        stats.GeneratedTokens,
 		PrefillTokensPerSecond: stats.PrefillTokensPerSecond(),
 		DecodeTokensPerSecond:  stats.DecodeTokensPerSecond(),
+		DroppedMessages:        stats.DroppedMessages,
+		Stop:                   string(stats.Stop),
 	}}
 	switch {
 	case err == nil:

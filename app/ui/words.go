@@ -110,14 +110,23 @@ func statWords(m history.Message) string {
 	case history.StatusInterrupted:
 		s = tr("answer.interrupted")
 	}
-	if m.Stats.DecodeTokensPerSecond > 0 {
+	add := func(words string) {
 		if s != "" {
 			s += " · "
 		}
-		s += tr("answer.stats", args{
+		s += words
+	}
+	if m.Stats.DecodeTokensPerSecond > 0 {
+		add(tr("answer.stats", args{
 			"Speed":  fmt.Sprintf("%.1f", m.Stats.DecodeTokensPerSecond),
 			"Tokens": m.Stats.GeneratedTokens,
-		})
+		}))
+	}
+	if m.Stats.Stop == string(inference.StopFull) {
+		add(tr("answer.full"))
+	}
+	if m.Stats.DroppedMessages > 0 {
+		add(tr("answer.dropped"))
 	}
 	return s
 }
