@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -31,19 +32,27 @@ type demo struct {
 	model  string
 	prompt string
 	dir    string
+	asked  []string // the flags of asking that were given, for the leader
 }
 
 func demoCommand() *cobra.Command {
 	var d demo
+	asked := pflag.NewFlagSet("", pflag.ContinueOnError) // those of asking
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Several nodes on this machine answer a prompt together",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			cmd.Flags().Visit(func(f *pflag.Flag) {
+				if asked.Lookup(f.Name) != nil && f.Name != "json" && f.Name != "threads" {
+					d.asked = append(d.asked, fmt.Sprintf("--%s=%s", f.Name, f.Value))
+				}
+			})
 			return d.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	d.asking.flags(cmd)
+	cmd.Flags().VisitAll(asked.AddFlag)
 	f := cmd.Flags()
 	f.IntVar(&d.nodes, "nodes", 2, "number of nodes")
 	f.StringVar(&d.model, "model", "", "the .gguf file (default: the first in ./models)")
@@ -133,12 +142,9 @@ func (d *demo) startMembers(ctx context.Context, procs *processes) ([]member, er
 
 // lead runs the leader's process, which asks the prompt, and passes its words on.
 func (d *demo) lead(ctx context.Context, procs *processes, members []member, out io.Writer) (*togetherAnswer, error) {
-	args := []string{"run", d.model, d.prompt, "--json", "--stream", "--name", "demo-0", "--system", defaultSystem,
+	args := append([]string{"run", d.model, d.prompt, "--json", "--stream", "--keep", "--name", "demo-0",
 		"--dir", filepath.Join(d.dir, "demo-0"), "--interface", loopback(), "--listen", "127.0.0.1:0",
-		"--threads", strconv.Itoa(d.threads), "--context", strconv.Itoa(d.context), "--max-tokens", strconv.Itoa(d.maxTokens),
-		"--temperature", fmt.Sprint(d.sampling.Temperature), "--top-k", strconv.Itoa(d.sampling.TopK),
-		"--top-p", fmt.Sprint(d.sampling.TopP), "--min-p", fmt.Sprint(d.sampling.MinP), "--seed", fmt.Sprint(d.sampling.Seed),
-		"--keep"}
+		"--threads", strconv.Itoa(d.threads)}, d.asked...)
 	if d.nodes > 1 {
 		args = append(args, "--shared-cores")
 	}

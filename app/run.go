@@ -24,6 +24,7 @@ type asking struct {
 	maxTokens int
 	sampling  sample.Params
 	system    string
+	cache     string
 	raw       bool
 	json      bool
 }
@@ -46,10 +47,27 @@ func (a *asking) flags(cmd *cobra.Command) {
 	f.IntVar(&a.sampling.TopK, "top-k", 0, "sample from the k likeliest tokens (0: all)")
 	f.Float32Var(&a.sampling.TopP, "top-p", 0, "sample from the likeliest tokens that together have this probability (0: all)")
 	f.Float32Var(&a.sampling.MinP, "min-p", 0, "sample from tokens at least this likely relative to the likeliest (0: all)")
+	f.Float32Var(&a.sampling.Typical, "typical", 0, "sample from tokens of typical information, up to this probability (0: all)")
+	f.Float32Var(&a.sampling.RepeatPenalty, "repeat-penalty", 0, "divide the logits of recent tokens by this (0 or 1: off)")
+	f.Float32Var(&a.sampling.FrequencyPenalty, "frequency-penalty", 0, "subtract this from a recent token's logit for each time it came")
+	f.Float32Var(&a.sampling.PresencePenalty, "presence-penalty", 0, "subtract this once from the logits of recent tokens")
+	f.IntVar(&a.sampling.PenaltyWindow, "penalty-window", 64, "how many tokens are recent")
 	f.Uint64Var(&a.sampling.Seed, "seed", 0, "of the sampling")
+	f.StringVar(&a.cache, "kv-cache", "f16", "precision of the KV cache: f16, or q8_0 for half the memory")
 	f.StringVar(&a.system, "system", defaultSystem, "system prompt; empty: what the model's template says")
 	f.BoolVar(&a.raw, "raw", false, "continue the prompt as it is, without the model's chat template")
 	f.BoolVar(&a.json, "json", false, "print one JSON object")
+}
+
+// cacheType reads the flag.
+func (a *asking) cacheType() (inference.CacheType, error) {
+	switch a.cache {
+	case "f16":
+		return inference.CacheF16, nil
+	case "q8_0":
+		return inference.CacheQ8, nil
+	}
+	return 0, fmt.Errorf("--kv-cache %q is not f16 or q8_0", a.cache)
 }
 
 func (a *asking) request(prompt string) inference.Request {
@@ -157,8 +175,12 @@ type answer struct {
 }
 
 func (a *asking) run(ctx context.Context, path, prompt string, out, status io.Writer) error {
+	cache, err := a.cacheType()
+	if err != nil {
+		return err
+	}
 	start := time.Now()
-	e, err := inference.Load(ctx, path, inference.Options{Threads: a.threads, Context: a.context})
+	e, err := inference.Load(ctx, path, inference.Options{Threads: a.threads, Context: a.context, Cache: cache})
 	if err != nil {
 		return err
 	}

@@ -78,7 +78,11 @@ func (g *together) run(ctx context.Context, path, prompt string, ask *asking, sh
 	if err != nil {
 		return res, err
 	}
-	cluster, err := n.Join(ctx, members, model, node.JoinOptions{Context: ask.context, Threads: ask.threads})
+	cache, err := ask.cacheType()
+	if err != nil {
+		return res, err
+	}
+	cluster, err := n.Join(ctx, members, model, node.JoinOptions{Context: ask.context, Threads: ask.threads, Cache: cache})
 	if err != nil {
 		return res, err
 	}

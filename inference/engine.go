@@ -94,6 +94,9 @@ func load(ctx context.Context, path string, opt Options) (*Engine, error) {
 	return e, nil
 }
 
+// maxSequences bounds what another machine may ask for.
+const maxSequences = 64
+
 // describe reads what people and callers want to know, and on rank 0 the text
 // side of the model.
 func (e *Engine) describe(f *gguf.File, arch model.Arch, opt Options) (err error) {
@@ -119,6 +122,12 @@ func (e *Engine) describe(f *gguf.File, arch model.Arch, opt Options) (err error
 	}
 	if e.info.ContextLength < 1 || e.info.ContextLength > p.TrainedCtx {
 		return fmt.Errorf("context of %d: the model takes 1 to %d", e.info.ContextLength, p.TrainedCtx)
+	}
+	if opt.Sequences < 0 || opt.Sequences > maxSequences {
+		return fmt.Errorf("%d sequences at once: at most %d", opt.Sequences, maxSequences)
+	}
+	if opt.Cache != CacheF16 && opt.Cache != CacheQ8 {
+		return fmt.Errorf("KV cache of kind %d: %w", opt.Cache, ErrUnsupported)
 	}
 	if e.info.Threads == 0 {
 		e.info.Threads = runtime.NumCPU()

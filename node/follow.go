@@ -72,7 +72,7 @@ func (n *Node) follow(ctx context.Context, from ID, stream *control.Stream, invi
 		n.release()
 		return fmt.Errorf("%w %s", err, invite.Model.Name)
 	}
-	options := inference.Options{Threads: n.config.Threads, Context: invite.Context, Sequences: invite.Sequences, SharedCores: n.config.SharedCores}
+	options := inference.Options{Threads: n.config.Threads, Context: invite.Context, Sequences: invite.Sequences, Cache: inference.CacheType(invite.Cache), SharedCores: n.config.SharedCores}
 	f := &following{Cluster: n.newCluster(invite.Epoch, rank, invite.Members, model, options), stream: stream}
 	stop := context.AfterFunc(ctx, func() { f.stop(f.blame(0, ErrLost, errors.New("the connection broke"))) })
 	defer stop()

@@ -23,6 +23,8 @@ type JoinOptions struct {
 	Context int
 	// Sequences is how many answers are computed at once; 0 is one.
 	Sequences int
+	// Cache is how all nodes keep keys and values.
+	Cache inference.CacheType
 	// Threads compute on this node; 0 is the engine's default. The members use
 	// their own setting.
 	Threads int
@@ -60,7 +62,7 @@ func (n *Node) Join(ctx context.Context, members []ID, model models.Model, opt J
 	if err := n.claim(n.config.Name); err != nil {
 		return nil, err
 	}
-	options := inference.Options{Threads: opt.Threads, Context: opt.Context, Sequences: opt.Sequences, SharedCores: n.config.SharedCores}
+	options := inference.Options{Threads: opt.Threads, Context: opt.Context, Sequences: opt.Sequences, Cache: opt.Cache, SharedCores: n.config.SharedCores}
 	c := n.newCluster(newEpoch(), 0, invited, model, options)
 	stop := context.AfterFunc(ctx, func() { c.stop(context.Cause(ctx)) })
 	joined := make(chan error, 1)
@@ -317,6 +319,7 @@ func (l *leading) link() {
 	ctx, l.unlink = context.WithCancel(context.Background())
 	invite := control.Message{Invite: &control.Invite{
 		Epoch: l.epoch, Members: l.invited, Context: l.options.Context, Sequences: l.options.Sequences,
+		Cache:    int(l.options.Cache),
 		WithinMS: l.within.Milliseconds(),
 		Model: control.Model{
 			Name: l.model.Name, Fingerprint: l.model.Fingerprint, Bytes: l.model.Bytes, Architecture: l.model.Architecture,

@@ -374,6 +374,7 @@ func TestInviteChecks(t *testing.T) {
 		"no port":         func(i *Invite) { i.Members[1].Addrs = []netip.AddrPort{netip.MustParseAddrPort("1.1.1.1:0")} },
 		"no time":         func(i *Invite) { i.WithinMS = 0 },
 		"context":         func(i *Invite) { i.Context = -1 },
+		"cache":           func(i *Invite) { i.Cache = -1 },
 		"sequences":       func(i *Invite) { i.Sequences = 1 << 30 },
 		"fingerprint":     func(i *Invite) { i.Model.Fingerprint = "ab" },
 		"negative length": func(i *Invite) { i.Model.Bytes = -1 },

@@ -65,6 +65,7 @@ type Invite struct {
 	Members   []Member `json:"members"`
 	Context   int      `json:"context"`   // positions, 0: the engine's default
 	Sequences int      `json:"sequences"` // answers at once, 0: the engine's default
+	Cache     int      `json:"cache"`     // precision of the KV cache, as inference.CacheType
 	// WithinMS is how long the leader waits for an answer.
 	WithinMS int64 `json:"within_ms"`
 }
@@ -215,6 +216,8 @@ func (i *Invite) check() error {
 		return fmt.Errorf("a group of %d members", len(i.Members))
 	case i.Context < 0 || i.Context > maxCount || i.Sequences < 0 || i.Sequences > maxCount:
 		return fmt.Errorf("%d answers at once of %d positions", i.Sequences, i.Context)
+	case i.Cache < 0 || i.Cache > maxCount:
+		return fmt.Errorf("a KV cache of kind %d", i.Cache)
 	case i.WithinMS <= 0:
 		return errors.New("an invitation without time to answer")
 	}
