@@ -132,6 +132,9 @@ func (e *Engine) describe(f *gguf.File, arch model.Arch, opt Options) (err error
 	if e.info.Threads == 0 {
 		e.info.Threads = runtime.NumCPU()
 	}
+	if e.info.Threads < 0 || e.info.Threads > runtime.NumCPU() { // more would wait for each other, spinning
+		return fmt.Errorf("%d threads: this machine has %d cores", e.info.Threads, runtime.NumCPU())
+	}
 	if e.info.Rank != 0 {
 		return nil
 	}
@@ -153,9 +156,6 @@ func (e *Engine) describe(f *gguf.File, arch model.Arch, opt Options) (err error
 func shards(f *gguf.File, arch model.Arch, opt Options) ([]plan.Shard, error) {
 	shape := model.Shape(f, arch)
 	world := opt.Group.WorldSize()
-	if world == 1 {
-		return []plan.Shard{shape.Whole()}, nil
-	}
 	shares := opt.Shares
 	if shares == nil {
 		for range world {
@@ -164,6 +164,9 @@ func shards(f *gguf.File, arch model.Arch, opt Options) ([]plan.Shard, error) {
 	}
 	if len(shares) != world {
 		return nil, fmt.Errorf("%d shares for %d ranks", len(shares), world)
+	}
+	if world == 1 {
+		return []plan.Shard{shape.Whole()}, nil
 	}
 	return plan.TensorParallel(shape, shares)
 }

@@ -492,6 +492,16 @@ func TestSystemPromptReachesTemplatesWithoutOne(t *testing.T) {
 	require.Equal(t, "[user]Be kind.\n\nHi", text)
 }
 
+// Options that cannot work are refused, before memory is taken.
+func TestNonsenseOptions(t *testing.T) {
+	path := tiny(t, modeltest.Options{})
+	for _, opt := range []Options{{Threads: -1}, {Threads: 600}, {Context: -1}, {Context: 1 << 20}, {Sequences: -1},
+		{Sequences: 1000}, {Cache: 7}, {Shares: []float64{1, 1}}} {
+		_, err := Load(context.Background(), path, opt)
+		require.Error(t, err, "%+v", opt)
+	}
+}
+
 // What is no model, or no whole one, is one clear line.
 func TestBrokenFiles(t *testing.T) {
 	good, err := os.ReadFile(tiny(t, modeltest.Options{}))
