@@ -1,18 +1,24 @@
 package inference
 
-import "context"
+import (
+	"context"
+	"slices"
+)
 
-// admit gives free slots to waiting sequences, in order. A sequence gets the slot
-// that holds most of its prompt already, or else the one unused for longest; when
-// another slot holds more, that part is copied.
+// admit gives free slots to waiting sequences, in order, and lets go of those
+// that were cancelled. A sequence gets the slot that holds most of its prompt
+// already, or else the one unused for longest; when another slot holds more, that
+// part is copied.
 func (e *Engine) admit(waiting []*sequence) ([]*sequence, error) {
+	waiting = slices.DeleteFunc(waiting, func(q *sequence) bool {
+		if q.ctx.Err() == nil {
+			return false
+		}
+		q.finish("", context.Cause(q.ctx))
+		return true
+	})
 	for len(waiting) > 0 {
 		q := waiting[0]
-		if q.ctx.Err() != nil {
-			q.finish("", context.Cause(q.ctx))
-			waiting = waiting[1:]
-			continue
-		}
 		free, source := e.chooseSlot(q.prompt)
 		if free == nil {
 			return waiting, nil

@@ -29,59 +29,6 @@ func (e *Engine) readTemplate(f *gguf.File) (err error) {
 	return nil
 }
 
-// rendered is a request's prompt in tokens, and how its answer is to be read.
-type rendered struct {
-	tokens  []int32
-	reading stream.Options
-	dropped int // messages that had to make room
-}
-
-// prompt renders and encodes a request's prompt. Where a conversation leaves too
-// little of the context for an answer, its oldest turns make room; the system
-// message and the last question stay.
-func (e *Engine) prompt(req Request) (p rendered, err error) {
-	p.reading.Stops = req.Stops
-	if req.Messages == nil {
-		p.tokens = e.tokens.Encode(req.Prompt, true, false)
-		return p, nil
-	}
-	room := e.info.ContextLength / 4 // for the answer
-	if req.MaxTokens > 0 {
-		room = min(room, req.MaxTokens)
-	}
-	for messages := req.Messages; ; {
-		text, err := e.render(messages)
-		if err != nil {
-			return p, fmt.Errorf("chat template: %w", err)
-		}
-		p.tokens = e.tokens.Encode(text, true, true)
-		p.dropped = len(req.Messages) - len(messages)
-		p.reading.InReasoning = stream.OpensReasoning(text, nil)
-		p.reading.Harmony = e.harmony
-		p.reading.TrimStart = true
-		shorter := withoutOldestTurn(messages)
-		if len(p.tokens)+room <= e.info.ContextLength || shorter == nil {
-			return p, nil
-		}
-		messages = shorter
-	}
-}
-
-// withoutOldestTurn drops the first question and what follows it up to the next
-// one, or returns nil when there is only one.
-func withoutOldestTurn(messages []chat.Message) []chat.Message {
-	head := 0
-	if messages[0].Role == "system" {
-		head = 1
-	}
-	for next := head + 1; next < len(messages); next++ {
-		if messages[next].Role == "user" {
-			return append(slices.Clone(messages[:head]), messages[next:]...)
-		}
-	}
-	return nil
-}
-
 // render turns messages into prompt text. A template that refuses a system
 // message gets it as the beginning of the first question.
 func (e *Engine) render(messages []chat.Message) (string, error) {

@@ -32,6 +32,8 @@ type Engine struct {
 	batch    step                 // likewise: reused by every step
 	who      []*sequence          // likewise: the batch's outputs' sequences
 
+	prefilling []*slot // likewise: room for the slots that still read their prompts
+
 	ctx      context.Context // ends every collective
 	cancel   context.CancelCauseFunc
 	requests chan *sequence // to rank 0's loop
@@ -241,10 +243,11 @@ func (r *rank) load(ctx context.Context, f *gguf.File, b *ggml.Backend, opt Opti
 			r.close()
 		}
 	}()
-	if r.weights, err = loadWeights(ctx, f, r.arch, r.shard(), b, opt.Progress); err != nil {
+	slots := max(1, opt.Sequences)
+	besides := memoryBytes(r.arch.Params(), r.shard(), slots, info.ContextLength, opt.Cache.ggml())
+	if r.weights, err = loadWeights(ctx, f, r.arch, r.shard(), b, besides, opt.Progress); err != nil {
 		return err
 	}
-	slots := max(1, opt.Sequences)
 	if r.mem, err = newMemory(r.arch, r.shard(), b, slots, info.ContextLength, opt.Cache.ggml()); err != nil {
 		return err
 	}
@@ -255,8 +258,8 @@ func (r *rank) load(ctx context.Context, f *gguf.File, b *ggml.Backend, opt Opti
 		r.logits = make([]float32, r.mem.outputs*r.arch.Params().Vocab)
 		r.part = make([]float32, r.mem.outputs*r.arch.Params().Vocab)
 	}
-	// The largest step, recorded now: memory that would be missing later is
-	// missing now, and scratch does not grow in mid-answer.
+	// The largest step of one sequence, recorded now: memory that would be missing
+	// later is missing now. Several at once may need a little more.
 	n := min(maxBatch, info.ContextLength)
 	_, err = r.record([]model.Run{{N: n, KV: info.ContextLength}}, min(n, r.mem.outputs))
 	return err

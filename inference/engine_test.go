@@ -1,13 +1,16 @@
 package inference
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"unicode/utf8"
 
@@ -269,6 +272,51 @@ func TestLongPromptDoesNotStallOthers(t *testing.T) {
 	require.Len(t, e.batch.tokens, maxBatch)
 }
 
+// Nor does a long prompt keep a short one waiting, or two long ones each other.
+func TestPromptsShareTheBatch(t *testing.T) {
+	e := &Engine{info: Info{ContextLength: 8192}}
+	for i, n := range []int{3000, 5, 4000} {
+		e.slots = append(e.slots, &slot{id: i, seq: &sequence{pending: make([]int32, n)}})
+		e.slots[i].seq.slot = e.slots[i]
+	}
+	e.nextStep()
+	require.Equal(t, []*sequence{e.slots[1].seq}, e.who, "the short one is through")
+	require.Len(t, e.batch.tokens, maxBatch)
+	require.Greater(t, len(e.slots[0].tokens), maxBatch/3)
+	require.Greater(t, len(e.slots[2].tokens), maxBatch/3)
+}
+
+// A request that waits for its turn goes as soon as it is cancelled.
+func TestCancelledWhileWaiting(t *testing.T) {
+	e := solo(t, tiny(t, modeltest.Options{Context: 4096}), Options{})
+	running, stop := context.WithCancel(context.Background())
+	begun := make(chan struct{})
+	var g errgroup.Group
+	chatUntil := func(ctx context.Context, emit func(Delta)) {
+		g.Go(func() error {
+			_, err := e.Chat(ctx, Request{Prompt: prompt, IgnoreEnd: true}, emit)
+			if !errors.Is(err, context.Canceled) {
+				return fmt.Errorf("ended with %v", err)
+			}
+			return nil
+		})
+	}
+	var once sync.Once
+	chatUntil(running, func(Delta) { once.Do(func() { close(begun) }) })
+	<-begun
+	chatUntil(running, func(Delta) {}) // waits for the slot
+	ctx, cancel := context.WithCancel(context.Background())
+	q, _, err := e.newSequence(ctx, Request{Prompt: prompt})
+	require.NoError(t, err)
+	require.NoError(t, e.submit(ctx, q)) // waits behind it
+	cancel()
+	for range q.out { // ends while the first still runs
+	}
+	require.ErrorIs(t, q.err, context.Canceled)
+	stop()
+	require.NoError(t, g.Wait())
+}
+
 // A decode step allocates nothing in Go, on one rank or in a cluster.
 func TestDecodeAllocatesNothing(t *testing.T) {
 	path := tiny(t, modeltest.Options{})
@@ -361,7 +409,7 @@ func TestOldestTurnsMakeRoom(t *testing.T) {
 			chat.Message{Role: "assistant", Content: "An answer of some length"})
 	}
 	messages = append(messages, chat.Message{Role: "user", Content: "The last"})
-	p, err := e.prompt(Request{Messages: messages})
+	p, err := e.prompt(context.Background(), Request{Messages: messages})
 	require.NoError(t, err)
 	require.LessOrEqual(t, len(p.tokens), 256-64)
 	text := strings.ReplaceAll(e.tokens.Decode(p.tokens), "▁", " ") // the tiny vocabulary has no token for it
@@ -376,6 +424,27 @@ func TestOldestTurnsMakeRoom(t *testing.T) {
 
 	_, err = e.Chat(context.Background(), Request{Messages: []chat.Message{{Role: "user", Content: strings.Repeat("x", 300)}}}, func(Delta) {})
 	require.ErrorIs(t, err, ErrContextFull)
+}
+
+// While turns keep making room, most questions still find their beginning in the
+// KV cache.
+func TestDroppedTurnsKeepThePrefix(t *testing.T) {
+	e := solo(t, tiny(t, modeltest.Options{Context: 2048}), Options{Context: 1024})
+	var messages []chat.Message
+	reused, dropped := 0, 0
+	for i := range 60 {
+		messages = append(messages, chat.Message{Role: "user", Content: fmt.Sprintf("Question number %d", i)})
+		_, stats := ask(t, e, Request{Messages: messages, MaxTokens: 2, IgnoreEnd: true})
+		if stats.DroppedMessages > 0 {
+			dropped++
+			if stats.CachedTokens > stats.PromptTokens/2 {
+				reused++
+			}
+		}
+		messages = append(messages, chat.Message{Role: "assistant", Content: "An answer of some length"})
+	}
+	require.Greater(t, dropped, 20)
+	require.Greater(t, reused, dropped*2/3)
 }
 
 // A rank that is lost in mid-answer ends the request on the leader, which keeps
@@ -500,6 +569,47 @@ func TestNonsenseOptions(t *testing.T) {
 		_, err := Load(context.Background(), path, opt)
 		require.Error(t, err, "%+v", opt)
 	}
+}
+
+// Every type that a file can name is either computed or refused: ggml itself
+// would crash the process on some.
+func TestEveryTypeOfWeights(t *testing.T) {
+	ran := 0
+	for kind := gguf.Type(0); kind < 64; kind++ {
+		if !kind.Known() {
+			continue
+		}
+		for _, name := range []string{"token_embd.weight", "blk.0.attn_q.weight", "blk.1.ffn_down.weight", "output.weight"} {
+			kv, tensors := modeltest.Build(modeltest.Options{Dim: 256, FFN: 256, Heads: 8, KVHeads: 8, Context: 64})
+			for i := range tensors {
+				if tensors[i].Name == name {
+					n := tensors[i].Shape[0] * tensors[i].Shape[1]
+					tensors[i].Type, tensors[i].Data = kind, make([]byte, n/kind.BlockSize()*kind.BlockBytes())
+				}
+			}
+			path := filepath.Join(t.TempDir(), "model.gguf")
+			var b bytes.Buffer
+			require.NoError(t, gguf.Write(&b, kv, tensors))
+			require.NoError(t, os.WriteFile(path, b.Bytes(), 0o600))
+			e, err := Load(context.Background(), path, Options{Threads: 1})
+			if err != nil {
+				require.ErrorIs(t, err, ErrUnsupported, "%s as %s", name, kind)
+				continue
+			}
+			_, _ = ask(t, e, Request{Prompt: "Hi", MaxTokens: 2})
+			require.NoError(t, e.Close())
+			ran++
+		}
+	}
+	require.GreaterOrEqual(t, ran, 4*20)
+}
+
+// More memory than the machine has is refused before it is taken.
+func TestMemoryIsBounded(t *testing.T) {
+	path := tiny(t, modeltest.Options{Context: 1 << 29})
+	_, err := Load(context.Background(), path, Options{Context: 1 << 29, Sequences: 64})
+	require.ErrorIs(t, err, ErrNoMemory)
+	require.ErrorContains(t, err, "GB")
 }
 
 // What is no model, or no whole one, is one clear line.

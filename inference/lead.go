@@ -3,6 +3,7 @@ package inference
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"daisy/inference/model"
@@ -77,9 +78,8 @@ func (e *Engine) dropCancelled() {
 	}
 }
 
-// nextStep makes the batch: one token of every sequence that decodes, then as
-// much prefill as fits: all of a batch, or while others decode one chunk, which
-// is what they then wait for. e.who[i] is the sequence of output i.
+// nextStep makes the batch: one token of every sequence that decodes, then
+// prefill. e.who[i] is the sequence of output i.
 func (e *Engine) nextStep() {
 	s := &e.batch
 	s.runs, s.tokens, s.outputs, e.who = s.runs[:0], s.tokens[:0], s.outputs[:0], e.who[:0]
@@ -94,13 +94,32 @@ func (e *Engine) nextStep() {
 			e.add(sl.seq, 1, kv)
 		}
 	}
+	e.addPrefill()
+}
+
+// addPrefill fills the batch up with prefill: all of a batch, or while others
+// decode one chunk. The prompt with least left goes first, so that a short one
+// never waits for a long one; of a long one at most a chunk goes in while others
+// wait, so that it does not stand still either.
+func (e *Engine) addPrefill() {
+	s := &e.batch
 	room := maxBatch - len(s.tokens)
 	if len(s.tokens) > 0 {
 		room = min(room, chunk)
 	}
+	e.prefilling = e.prefilling[:0]
 	for _, sl := range e.slots {
-		if sl.seq != nil && len(sl.seq.pending) > 1 && room > 0 {
-			n := min(len(sl.seq.pending), room)
+		if sl.seq != nil && len(sl.seq.pending) > 1 {
+			e.prefilling = append(e.prefilling, sl)
+		}
+	}
+	slices.SortStableFunc(e.prefilling, func(a, b *slot) int { return len(a.seq.pending) - len(b.seq.pending) })
+	for i, sl := range e.prefilling {
+		n := min(len(sl.seq.pending), room)
+		if waiting := len(e.prefilling) - i - 1; waiting > 0 {
+			n = min(n, max(1, room/(waiting+1))) // a share for each that follows
+		}
+		if n > 0 {
 			e.add(sl.seq, n, e.paddedKV(len(sl.tokens)+n))
 			room -= n
 		}

@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 
 	"daisy/inference/ggml"
 	"daisy/inference/gguf"
+	"daisy/inference/machine"
 	"daisy/inference/model"
 	"daisy/inference/plan"
 
@@ -35,8 +37,9 @@ type part struct {
 func (p part) whole() bool { return p.cut.Dim < 0 || p.cut.Len() == p.spec.Shape[p.cut.Dim] }
 
 // loadWeights reads the parts of the file that the shard names. Tensors that are
-// neither cut nor repacked are mapped on a CPU instead of read.
-func loadWeights(ctx context.Context, f *gguf.File, a model.Arch, shard plan.Shard, b *ggml.Backend, progress func(loaded, total int64)) (_ *weights, err error) {
+// neither cut nor repacked are mapped on a CPU instead of read. What is read, and
+// besides bytes for other things, must fit into the machine's memory.
+func loadWeights(ctx context.Context, f *gguf.File, a model.Arch, shard plan.Shard, b *ggml.Backend, besides float64, progress func(loaded, total int64)) (_ *weights, err error) {
 	specs := a.Specs()
 	w := &weights{tensors: map[string]ggml.Tensor{}}
 	defer func() {
@@ -74,6 +77,13 @@ func loadWeights(ctx context.Context, f *gguf.File, a model.Arch, shard plan.Sha
 		default:
 			plain = append(plain, p)
 		}
+	}
+	need := besides
+	for _, p := range append(slices.Clone(plain), packed...) {
+		need += float64(p.bytes)
+	}
+	if have := machine.MemoryBytes(); have > 0 && need > float64(have) {
+		return nil, fmt.Errorf("%w: %.1f GB are needed, this machine has %.1f GB", ErrNoMemory, need/1e9, float64(have)/1e9)
 	}
 	if mapped, err = w.mapParts(f, b, mapped); err != nil {
 		return nil, err

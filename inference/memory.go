@@ -32,6 +32,21 @@ type memory struct {
 	window   shared[uint16] // where the model has windowed layers
 }
 
+// memoryBytes is what newMemory will allocate, nearly. A float, since a hostile
+// file's numbers could overflow an integer.
+func memoryBytes(p *model.Params, shard plan.Shard, slots, ctx int, cache ggml.Type) float64 {
+	kDim, vDim := p.CacheWidths(shard)
+	row := float64(cache.RowBytes(kDim) + cache.RowBytes(vDim))
+	masks := 1.0
+	if p.Window > 0 {
+		masks = 2
+	}
+	return float64(p.Layers)*float64(slots)*float64(ctx)*row + // keys and values
+		masks*2*maxBatch*float64(ctx) +
+		float64(len(model.Memory{}.Stream))*4*float64(p.Dim)*maxBatch +
+		4*float64(shard.Vocab.Len())*float64(slots)
+}
+
 // shared is a tensor that the host writes or reads between graphs.
 type shared[T any] struct {
 	tensor ggml.Tensor
@@ -53,7 +68,7 @@ func newMemory(a model.Arch, shard plan.Shard, b *ggml.Backend, slots, ctx int, 
 		return nil, err
 	}
 	kDim, vDim := p.CacheWidths(shard)
-	for _, width := range [2]int{p.HeadDim, kDim} {
+	for _, width := range append(p.CacheHeads(), kDim, vDim) {
 		if width%cacheType.BlockSize() != 0 {
 			return nil, fmt.Errorf("KV cache of %d values a row in blocks of %d: %w", width, cacheType.BlockSize(), ErrUnsupported)
 		}

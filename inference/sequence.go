@@ -114,7 +114,7 @@ func (e *Engine) newSequence(ctx context.Context, req Request) (*sequence, strea
 	if err := req.Sampling.Validate(); err != nil {
 		return nil, stream.Options{}, err
 	}
-	p, err := e.prompt(req)
+	p, err := e.prompt(ctx, req)
 	if err != nil {
 		return nil, p.reading, err
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"daisy/inference/chat"
+	"daisy/inference/ggml"
 	"daisy/inference/model"
 	"daisy/inference/sample"
 	"daisy/rdma"
@@ -17,6 +18,9 @@ var (
 	// ErrContextFull: prompt and answer need more positions than the KV cache
 	// has; shorten the conversation or load with a larger Options.Context.
 	ErrContextFull = errors.New("the context is full")
+	// ErrNoMemory: the shard, the KV cache and what computing takes do not fit
+	// into this machine; use a smaller context or more machines.
+	ErrNoMemory = ggml.ErrNoMemory
 	// ErrUnsupported: the file is sound, but this engine cannot run it; the
 	// wrapped text names what is missing.
 	ErrUnsupported = model.ErrUnsupported
@@ -24,7 +28,7 @@ var (
 
 // Options for Load. The zero value loads the whole model on this machine.
 type Options struct {
-	// Threads that compute; 0 means one for each physical core.
+	// Threads that compute; 0 means one for each core.
 	Threads int
 	// Context is the KV cache's length in positions; 0 means the model's own
 	// limit, at most DefaultContext.

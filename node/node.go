@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"daisy/inference/machine"
 	"daisy/node/control"
 	"daisy/node/discovery"
 	"daisy/node/identity"
@@ -170,7 +171,7 @@ func (n *Node) Close() error {
 func (n *Node) Self() Peer {
 	return Peer{
 		ID: n.identity.ID(), Name: n.config.Name, Addrs: n.ownAddrs(), State: PeerReady,
-		Protocol: control.Protocol, Cores: runtime.NumCPU(), MemoryBytes: memoryBytes(),
+		Protocol: control.Protocol, Cores: runtime.NumCPU(), MemoryBytes: machine.MemoryBytes(),
 	}
 }
 
@@ -186,7 +187,7 @@ func (n *Node) hello() control.Hello {
 	busy := n.taken != ""
 	n.mu.Unlock()
 	return control.Hello{
-		ID: n.identity.ID(), Name: n.config.Name, Cores: runtime.NumCPU(), MemoryBytes: memoryBytes(), Busy: busy,
+		ID: n.identity.ID(), Name: n.config.Name, Cores: runtime.NumCPU(), MemoryBytes: machine.MemoryBytes(), Busy: busy,
 	}
 }
 

@@ -47,9 +47,6 @@ func (c *Context) SetRows(dst, src, rows Tensor) Tensor {
 	return Tensor{C.ggml_set_rows(c.c, dst.t, src.t, rows.t)}
 }
 
-// Copy writes a into b, which has as many elements, and returns a view of b.
-func (c *Context) Copy(a, b Tensor) Tensor { return Tensor{C.ggml_cpy(c.c, a.t, b.t)} }
-
 // Concat joins a and b along dimension dim.
 func (c *Context) Concat(a, b Tensor, dim int) Tensor {
 	return Tensor{C.ggml_concat(c.c, a.t, b.t, C.int(dim))}

@@ -56,11 +56,6 @@ func (c *Context) Contiguous2D(a Tensor, ne0, ne1 int) Tensor {
 	return Tensor{C.ggml_cont_2d(c.c, a.t, C.int64_t(ne0), C.int64_t(ne1))}
 }
 
-// Contiguous3D copies a into another shape.
-func (c *Context) Contiguous3D(a Tensor, ne0, ne1, ne2 int) Tensor {
-	return Tensor{C.ggml_cont_3d(c.c, a.t, C.int64_t(ne0), C.int64_t(ne1), C.int64_t(ne2))}
-}
-
 // Repeat3D repeats a up to the shape.
 func (c *Context) Repeat3D(a Tensor, ne0, ne1, ne2 int) Tensor {
 	return Tensor{C.ggml_repeat_4d(c.c, a.t, C.int64_t(ne0), C.int64_t(ne1), C.int64_t(ne2), 1)}

@@ -81,6 +81,14 @@ func (p *Params) ffn(r plan.Range, n int) plan.Range {
 	return r
 }
 
+// CacheHeads are the widths of the heads that attention takes from the cache.
+func (p *Params) CacheHeads() []int {
+	if p.Latent > 0 {
+		return []int{p.Latent, p.valueDim()}
+	}
+	return []int{p.HeadDim, p.valueDim()}
+}
+
 // CacheWidths are the elements that one position takes in a layer's K and V cache.
 func (p *Params) CacheWidths(shard plan.Shard) (k, v int) {
 	if p.Latent > 0 {
@@ -151,6 +159,9 @@ func checkTensors(f *gguf.File, a Arch) error {
 		}
 		if s.Use == Vector && t.Type != gguf.Type(ggml.F32) {
 			return fmt.Errorf("tensor %q is %s, only F32 works there: %w", s.Name, t.Type, ErrUnsupported)
+		}
+		if !weightTypes[t.Type] {
+			return fmt.Errorf("tensor %q: weights of type %s: %w", s.Name, t.Type, ErrUnsupported)
 		}
 	}
 	for _, t := range f.Tensors() {

@@ -19,7 +19,8 @@ type keys struct {
 // products of two cannot overflow.
 const (
 	maxLayers = 4096
-	maxDim    = 1 << 24
+	maxDim    = 1 << 17
+	maxVocab  = 1 << 22
 )
 
 // block names the tensors of layer i.
@@ -115,7 +116,7 @@ func (k *keys) params() Params {
 // vocab is how many rows the embedding has; the tokenizer must not need more.
 func (k *keys) vocab() int {
 	embed, ok := k.f.Tensor("token_embd.weight")
-	if !ok || len(embed.Shape) != 2 || embed.Shape[1] > maxDim {
+	if !ok || len(embed.Shape) != 2 || embed.Shape[1] > maxVocab {
 		k.fail("tensor %q is missing or no matrix", "token_embd.weight")
 		return 1
 	}

@@ -8,7 +8,7 @@ import "daisy/inference/ggml"
 func (k *keys) rope(headDim, trainedCtx int) ggml.Rope {
 	r := ggml.Rope{
 		Dims:       k.countOr("rope.dimension_count", headDim, headDim),
-		TrainedCtx: k.countOr("rope.scaling.original_context_length", trainedCtx, maxDim),
+		TrainedCtx: k.countOr("rope.scaling.original_context_length", trainedCtx, 1<<30),
 		FreqBase:   k.float("rope.freq_base", 10000),
 		FreqScale:  1,
 		AttnFactor: 1,

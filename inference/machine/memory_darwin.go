@@ -1,9 +1,9 @@
-package node
+package machine
 
 import "golang.org/x/sys/unix"
 
-// memoryBytes is the memory of this machine, 0 when it does not say.
-func memoryBytes() int64 {
+// MemoryBytes is the memory of this machine, 0 when it does not say.
+func MemoryBytes() int64 {
 	n, err := unix.SysctlUint64("hw.memsize")
 	if err != nil {
 		return 0
