@@ -317,11 +317,12 @@ func (p *process) wait() error {
 	return p.err
 }
 
-// why turns the end of the process into what it said last on standard error.
+// why turns the end of the process into the error it printed last, as run does;
+// what was killed had no time for one.
 func (p *process) why(err error) error {
 	<-p.done
-	if said := p.tail.last(); said != "" {
-		return errors.New(strings.TrimPrefix(said, "daisy: "))
+	if said, ok := strings.CutPrefix(p.tail.last(), "daisy: "); ok {
+		return errors.New(said)
 	}
 	if p.err != nil {
 		err = p.err

@@ -87,7 +87,11 @@ func TestDemoKilledInMidAnswer(t *testing.T) {
 			require.Error(t, cmd.Wait())
 			require.Less(t, time.Since(killed), 5*time.Second)
 			require.Equal(t, 1, cmd.ProcessState.ExitCode())
-			require.Contains(t, words, victim, "the error names the node")
+			lines := strings.Split(strings.TrimSpace(words), "\n")
+			last := lines[len(lines)-1]
+			require.True(t, strings.HasPrefix(last, "daisy: "), words)
+			require.Contains(t, last, victim, "the error names the node")
+			require.NotContains(t, last, "holds", "a status line is no reason")
 
 			kept := lastMessage(t, filepath.Join(dir, "demo-0"))
 			require.NotEqual(t, history.StatusDone, kept.Status)
