@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync/atomic"
 
 	"daisy/node"
 
@@ -66,36 +67,75 @@ func consentFrom(mode string, in io.Reader, out io.Writer) (func(context.Context
 	return nil, fmt.Errorf("--consent %q is not ask, always or never", mode)
 }
 
-// askOn asks on a terminal. Lines come from one reader for the node's lifetime,
-// so that an answer that comes too late is not taken for the next one.
+// askOn asks on a terminal, one question at a time. Lines come from one reader
+// for the node's lifetime; a line answers the question that was open when it was
+// read, and no other: not one that came later, nor one that is over.
 func askOn(in io.Reader, out io.Writer) func(context.Context, node.Invitation) bool {
-	lines := make(chan string)
-	go func() { // ends with its input, at the latest with the process
-		defer close(lines)
-		for s := bufio.NewScanner(in); s.Scan(); {
-			lines <- s.Text()
-		}
-	}()
+	t := &terminal{in: in, ended: make(chan struct{})}
+	go t.read() // ends with its input, at the latest with the process
 	return func(ctx context.Context, inv node.Invitation) bool {
-		for drained := false; !drained; {
-			select {
-			case _, open := <-lines:
-				drained = !open
-			default:
-				drained = true
-			}
-		}
+		answer := t.open()
 		fmt.Fprintf(out, "%s asks this machine to compute a share of %s, with %s.\nMembers of the cluster see the text of the prompts. Join? [y/N] ",
 			inv.Leader.Name, inv.Model, strings.Join(inv.Nodes, ", "))
-		select {
-		case line := <-lines:
-			line = strings.ToLower(strings.TrimSpace(line))
-			return line == "y" || line == "yes"
-		case <-ctx.Done():
+		line, ok := t.wait(ctx, answer)
+		if !ok {
 			fmt.Fprintln(out, "(too late)")
-			return false
+		}
+		line = strings.ToLower(strings.TrimSpace(line))
+		return line == "y" || line == "yes"
+	}
+}
+
+// terminal reads lines all the time, so that none waits for the next question.
+type terminal struct {
+	in       io.Reader
+	question atomic.Pointer[chan string] // takes one line; nil: none is open
+	heard    *chan string                // the one open when the latest bytes came; of read's goroutine
+	ended    chan struct{}               // closed at the end of the input
+}
+
+// Read notes for which question the bytes come.
+func (t *terminal) Read(p []byte) (int, error) {
+	n, err := t.in.Read(p)
+	t.heard = t.question.Load()
+	return n, err
+}
+
+func (t *terminal) read() {
+	defer close(t.ended)
+	for s := bufio.NewScanner(t); s.Scan(); {
+		if t.heard == nil {
+			continue
+		}
+		select {
+		case *t.heard <- s.Text():
+		default: // it has its answer
 		}
 	}
+}
+
+// open begins a question, before it is shown.
+func (t *terminal) open() *chan string {
+	answer := make(chan string, 1)
+	t.question.Store(&answer)
+	return &answer
+}
+
+// wait returns the question's answer; "" when there will be none, and false when
+// ctx ended before.
+func (t *terminal) wait(ctx context.Context, question *chan string) (line string, ok bool) {
+	defer t.question.CompareAndSwap(question, nil)
+	select {
+	case line = <-*question:
+	case <-t.ended:
+		select {
+		case line = <-*question:
+		default:
+		}
+	case <-ctx.Done():
+		return "", false
+	}
+	return line, true
 }
 
 // serving is what serve prints with --json, one object per line.
