@@ -17,6 +17,8 @@ export CGO_CFLAGS := -O3 $(NATIVE)
 export CGO_CXXFLAGS := -O3 $(NATIVE)
 export CGO_CPPFLAGS := -DGGML_USE_CPU_REPACK
 
+# set-up comes before what needs it, also with -j.
+.NOTPARALLEL:
 .PHONY: help run test build demo check bench model fuzz setup setup-test headless
 
 help: ## this list
@@ -47,7 +49,7 @@ demo: setup build model ## two nodes on this machine answer a question together
 check: ## gofmt, vet, staticcheck, import rules, go mod tidy
 	.ci/check.sh
 
-bench: build model ## speed: bin/daisy bench, then the Go benchmarks
+bench: setup build model ## speed: bin/daisy bench, then the Go benchmarks
 	bin/daisy bench --model $(MODEL) --json
 	$(GO) test -run '^$$' -bench . -benchtime 200x ./rdma/... ./inference/...
 
