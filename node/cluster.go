@@ -257,10 +257,18 @@ func (c *Cluster) loadShard(a *assembly) loaded {
 		if err != nil {
 			return loaded{err: err}
 		}
-		options.Group, options.SharedCores = group, shared
+		options = joined(options, group, shared)
 	}
 	engine, err := inference.Load(c.ctx, c.model.Path, options)
 	return loaded{engine: engine, group: options.Group, err: err}
+}
+
+// joined adds the group to the engine's options. Cores are shared when the owner
+// says so, too: ranks on one machine may meet at different addresses.
+func joined(options inference.Options, group *rdma.Group, shared bool) inference.Options {
+	options.Group = group
+	options.SharedCores = options.SharedCores || shared
+	return options
 }
 
 // unload ends the engine, and waits: for a step that is running, but not for a

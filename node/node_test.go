@@ -402,3 +402,12 @@ func TestSelf(t *testing.T) {
 	assert.True(t, self.Addrs[0].Addr().IsLoopback(), "with loopback alone, it listens there alone")
 	assert.Empty(t, state(n, self.ID), "a node is not its own peer")
 }
+
+// Cores are shared when the owner says so, whatever the addresses say.
+func TestSharedCores(t *testing.T) {
+	for _, config := range []bool{false, true} {
+		for _, met := range []bool{false, true} {
+			require.Equal(t, config || met, joined(inference.Options{SharedCores: config}, nil, met).SharedCores, "%v, %v", config, met)
+		}
+	}
+}
