@@ -73,8 +73,12 @@ type benchResult struct {
 }
 
 func (b *benchmark) run(ctx context.Context) (*benchResult, error) {
-	if b.prompt < 1 || b.gen < 2 || b.repeat < 1 {
-		return nil, errors.New("a benchmark needs a prompt token, two answer tokens and one round")
+	const most = 1 << 24 // of anything that is counted
+	if b.prompt < 1 || b.gen < 2 || b.repeat < 1 || b.warm < 0 || b.sequences < 1 {
+		return nil, errors.New("a benchmark needs a prompt token, two answer tokens, one sequence, one round that counts and no fewer than 0 before")
+	}
+	if max(b.prompt, b.gen, b.repeat, b.warm, b.sequences) > most {
+		return nil, fmt.Errorf("a benchmark counts to %d at most", most)
 	}
 	start := time.Now()
 	e, err := inference.Load(ctx, b.model, inference.Options{Threads: b.threads, Context: b.prompt + b.gen, Sequences: b.sequences})

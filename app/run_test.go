@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -71,4 +72,34 @@ func TestBench(t *testing.T) {
 	require.Len(t, got.Decodes, 2)
 	require.Positive(t, got.Prefill)
 	require.Positive(t, got.Decode)
+}
+
+// What cannot be measured is refused.
+func TestBenchRefuses(t *testing.T) {
+	model := tinyModel(t)
+	for _, flags := range [][]string{
+		{"--warm-up", "-1", "--repeat", "1"},
+		{"--warm-up", "9223372036854775807"},
+		{"--gen-tokens", "9223372036854775807"},
+		{"--prompt-tokens", "9223372036854775807"},
+		{"--repeat", "0"},
+		{"--sequences", "0"},
+		{"--sequences", "-1"},
+	} {
+		refused(t, daisy(t, append([]string{"bench", "--model", model}, flags...)...), "a benchmark")
+	}
+}
+
+// refused runs a command that gives one clear line and exit code 1.
+func refused(t *testing.T, cmd *exec.Cmd, why string) {
+	t.Helper()
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	require.Error(t, err, cmd.Args)
+	require.Equal(t, 1, cmd.ProcessState.ExitCode())
+	require.Empty(t, out)
+	require.Equal(t, 1, strings.Count(stderr.String(), "\n"), stderr.String())
+	require.True(t, strings.HasPrefix(stderr.String(), "daisy: "), stderr.String())
+	require.Contains(t, stderr.String(), why)
 }
