@@ -103,3 +103,9 @@ func refused(t *testing.T, cmd *exec.Cmd, why string) {
 	require.True(t, strings.HasPrefix(stderr.String(), "daisy: "), stderr.String())
 	require.Contains(t, stderr.String(), why)
 }
+
+// A prompt is a prompt, whatever it looks like.
+func TestPromptLikeAFlag(t *testing.T) {
+	result[togetherAnswer](t, daisy(t, "demo", "--nodes", "1", "--json", "--model", tinyModel(t),
+		"--demo-dir", t.TempDir(), "--max-tokens", "5", "--prompt", "--help"))
+}
