@@ -55,7 +55,6 @@ func (a *asking) flags(cmd *cobra.Command) {
 	f.Uint64Var(&a.sampling.Seed, "seed", 0, "of the sampling")
 	f.StringVar(&a.cache, "kv-cache", "f16", "precision of the KV cache: f16, or q8_0 for half the memory")
 	f.StringVar(&a.system, "system", defaultSystem, "system prompt; empty: what the model's template says")
-	f.BoolVar(&a.raw, "raw", false, "continue the prompt as it is, without the model's chat template")
 	f.BoolVar(&a.json, "json", false, "print one JSON object")
 }
 
@@ -95,6 +94,15 @@ func runCommand(place *folder) *cobra.Command {
 			"in the history.",
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			alone := len(group.with) == 0 && !keep
+			switch {
+			case ask.raw && !alone:
+				return errors.New("--raw does not go with --keep or --with: a history holds questions and answers")
+			case ask.raw && cmd.Flags().Changed("system"):
+				return errors.New("--raw does not go with --system: there is no chat template to put it into")
+			case stream && alone:
+				return errors.New("--stream needs --keep or --with")
+			}
 			prompt, err := promptOf(args[1:], cmd.InOrStdin())
 			if err != nil {
 				return err
@@ -104,7 +112,7 @@ func runCommand(place *folder) *cobra.Command {
 				return err
 			}
 			out, status := cmd.OutOrStdout(), cmd.ErrOrStderr()
-			if len(group.with) == 0 && !keep {
+			if alone {
 				return ask.run(cmd.Context(), path, prompt, out, status)
 			}
 			if group.dir, err = place.open(); err != nil {
@@ -138,6 +146,7 @@ func runCommand(place *folder) *cobra.Command {
 	ask.flags(cmd)
 	group.flags(cmd)
 	f := cmd.Flags()
+	f.BoolVar(&ask.raw, "raw", false, "continue the prompt as it is, without the model's chat template; not with --keep or --with")
 	f.BoolVar(&keep, "keep", false, "keep question and answer in the history")
 	f.BoolVar(&stream, "stream", false, "with --keep or --with: a JSON object for each piece of text, the result last")
 	return cmd

@@ -90,6 +90,16 @@ func TestBenchRefuses(t *testing.T) {
 	}
 }
 
+// A flag that would have no effect is refused, with what it does not go with.
+func TestFlagsThatDoNotGoTogether(t *testing.T) {
+	model := tinyModel(t)
+	refused(t, daisy(t, "run", model, "Hello", "--raw", "--keep"), "--raw")
+	refused(t, daisy(t, "run", model, "Hello", "--raw", "--with", "other"), "--raw")
+	refused(t, daisy(t, "run", model, "Hello", "--raw", "--system", "Be brief."), "--raw")
+	refused(t, daisy(t, "run", model, "Hello", "--stream"), "--stream")
+	refused(t, daisy(t, "demo", "--raw", "--model", model), "unknown flag")
+}
+
 // refused runs a command that gives one clear line and exit code 1.
 func refused(t *testing.T, cmd *exec.Cmd, why string) {
 	t.Helper()
