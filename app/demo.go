@@ -103,6 +103,9 @@ func (d *demo) run(ctx context.Context, out, status io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if res.NoTemplate {
+		fmt.Fprintln(status, noTemplate)
+	}
 	return d.report(res, members, out)
 }
 

@@ -171,6 +171,9 @@ func promptOf(args []string, r io.Reader) (string, error) {
 	return string(b), nil
 }
 
+// noTemplate tells people why answers may be poor.
+const noTemplate = "This file has no chat template, so a plain one is used."
+
 // answer is what run prints with --json.
 type answer struct {
 	Answer    string `json:"answer"`
@@ -195,8 +198,8 @@ func (a *asking) run(ctx context.Context, path, prompt string, out, status io.Wr
 	}
 	defer e.Close()
 	loaded := time.Since(start)
-	if e.Info().NoTemplate {
-		fmt.Fprintln(status, "This file has no chat template, so a plain one is used.")
+	if e.Info().NoTemplate && !a.raw {
+		fmt.Fprintln(status, noTemplate)
 	}
 	var text, reasoning strings.Builder
 	var first time.Duration

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"daisy/inference/modeltest"
+
 	"github.com/stretchr/testify/require"
 )
 
@@ -112,6 +114,34 @@ func refused(t *testing.T, cmd *exec.Cmd, why string) {
 	require.Equal(t, 1, strings.Count(stderr.String(), "\n"), stderr.String())
 	require.True(t, strings.HasPrefix(stderr.String(), "daisy: "), stderr.String())
 	require.Contains(t, stderr.String(), why)
+}
+
+// Whoever asks a model without a chat template is told, on standard error, and
+// not where no template is used.
+func TestMissingTemplateIsTold(t *testing.T) {
+	model := tinyModel(t)
+	plain := modeltest.Edit(t, model, nil, "tokenizer.chat_template")
+	for _, c := range []struct {
+		told bool
+		args []string
+	}{
+		{true, []string{"run", plain, "Hello"}},
+		{true, []string{"run", plain, "Hello", "--keep", "--interface", loopback()}},
+		{true, []string{"run", plain, "Hello", "--keep", "--stream", "--interface", loopback()}},
+		{true, []string{"demo", "--nodes", "2", "--model", plain, "--demo-dir", t.TempDir()}},
+		{true, []string{"demo", "--nodes", "1", "--json", "--model", plain, "--demo-dir", t.TempDir()}},
+		{false, []string{"run", plain, "Hello", "--raw"}},
+		{false, []string{"run", model, "Hello"}},
+		{false, []string{"demo", "--nodes", "1", "--model", model, "--demo-dir", t.TempDir()}},
+	} {
+		cmd := daisy(t, append(c.args, "--max-tokens", "5")...)
+		var stderr strings.Builder
+		cmd.Stderr = &stderr
+		out, err := cmd.Output()
+		require.NoError(t, err, stderr.String())
+		require.Equal(t, c.told, strings.Contains(stderr.String(), noTemplate), "%s: %s", c.args, stderr.String())
+		require.NotContains(t, string(out), noTemplate)
+	}
 }
 
 // A prompt is a prompt, whatever it looks like.

@@ -33,8 +33,9 @@ func (g *together) flags(cmd *cobra.Command) {
 // togetherAnswer is what run --with and demo print with --json.
 type togetherAnswer struct {
 	answer
-	Nodes   []rankOf     `json:"nodes"`
-	History historyPlace `json:"history"`
+	Nodes      []rankOf     `json:"nodes"`
+	History    historyPlace `json:"history"`
+	NoTemplate bool         `json:"no_template,omitempty"` // a plain one was used
 }
 
 type rankOf struct {
@@ -93,6 +94,9 @@ func (g *together) run(ctx context.Context, path, prompt string, ask *asking, sh
 	}
 	if len(res.Nodes) != len(g.with)+1 {
 		return res, fmt.Errorf("only %d of %d nodes are in the cluster", len(res.Nodes), len(g.with)+1)
+	}
+	if res.NoTemplate = cluster.Info().NoTemplate; res.NoTemplate {
+		fmt.Fprintln(status, noTemplate)
 	}
 	res.LoadSeconds = time.Since(start).Seconds()
 	res.Model = model.Name

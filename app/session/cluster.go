@@ -60,6 +60,7 @@ type Group interface {
 	Epoch() uint64
 	Leader() string // ID
 	Model() string
+	NoTemplate() bool // the model has no chat template, so a plain one is used
 	Members() []Member
 	Done() <-chan struct{}
 	Err() error
@@ -108,8 +109,11 @@ type ClusterState struct {
 	Leading  bool   // with Joined
 	Leader   string // name, with Joined
 	Model    string // with Joined
-	Members  []Member
-	Err      error // why the last attempt or the last cluster ended
+	// NoTemplate, with Joined: the model has no chat template, so a plain one is
+	// used.
+	NoTemplate bool
+	Members    []Member
+	Err        error // why the last attempt or the last cluster ended
 }
 
 // Ticked counts the ticked peers that can be invited.
@@ -225,7 +229,7 @@ func (c *Cluster) State() ClusterState {
 	}
 	if c.group != nil {
 		s.Members = c.group.Members()
-		s.Model = c.group.Model()
+		s.Model, s.NoTemplate = c.group.Model(), c.group.NoTemplate()
 		s.Leading = c.group.Leader() == self.ID
 		for _, m := range s.Members {
 			if m.ID == c.group.Leader() {

@@ -77,6 +77,7 @@ type scriptedGroup struct {
 	askerFunc
 	epoch  uint64
 	leader string
+	plain  bool
 
 	once sync.Once
 	done chan struct{}
@@ -87,9 +88,10 @@ func newGroup(epoch uint64, leader string) *scriptedGroup {
 	return &scriptedGroup{epoch: epoch, leader: leader, done: make(chan struct{})}
 }
 
-func (g *scriptedGroup) Epoch() uint64  { return g.epoch }
-func (g *scriptedGroup) Leader() string { return g.leader }
-func (g *scriptedGroup) Model() string  { return "tiny" }
+func (g *scriptedGroup) Epoch() uint64    { return g.epoch }
+func (g *scriptedGroup) Leader() string   { return g.leader }
+func (g *scriptedGroup) Model() string    { return "tiny" }
+func (g *scriptedGroup) NoTemplate() bool { return g.plain }
 func (g *scriptedGroup) Members() []Member {
 	return []Member{{ID: "self", Name: "Self"}, {ID: "a", Name: "A", Rank: 1}}
 }
@@ -194,6 +196,7 @@ func TestJoinAndLeave(t *testing.T) {
 	require.Equal(t, Progress{Stage: "loading", Done: 1, Total: 4}, c.State().Progress)
 
 	g := newGroup(1, "self")
+	g.plain = true
 	g.askerFunc = func(context.Context, inference.Request, func(inference.Delta)) (inference.Stats, error) {
 		return inference.Stats{}, nil
 	}
@@ -202,6 +205,7 @@ func TestJoinAndLeave(t *testing.T) {
 	require.True(t, s.Leading)
 	require.Equal(t, "Self", s.Leader)
 	require.Equal(t, "tiny", s.Model)
+	require.True(t, s.NoTemplate)
 	require.True(t, s.Peers[0].Member)
 	require.False(t, s.Peers[1].Member)
 	require.Eventually(t, func() bool { return c.session.Model() == "tiny" }, 10*time.Second, time.Millisecond)
@@ -210,6 +214,7 @@ func TestJoinAndLeave(t *testing.T) {
 	s = c.until(t, phase(Alone))
 	require.NoError(t, s.Err)
 	require.Empty(t, s.Members)
+	require.False(t, s.NoTemplate)
 	<-g.Done()
 	require.Eventually(t, func() bool { return c.session.Model() == "" }, 10*time.Second, time.Millisecond)
 	c.Leave() // nothing to leave

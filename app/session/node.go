@@ -63,8 +63,9 @@ func (r realNode) Group() Group {
 
 type realGroup struct{ *node.Cluster }
 
-func (g realGroup) Leader() string { return string(g.Cluster.Leader()) }
-func (g realGroup) Model() string  { return g.Cluster.Model().Name }
+func (g realGroup) Leader() string   { return string(g.Cluster.Leader()) }
+func (g realGroup) Model() string    { return g.Cluster.Model().Name }
+func (g realGroup) NoTemplate() bool { return g.Cluster.Info().NoTemplate }
 
 func (g realGroup) Members() []Member {
 	var list []Member

@@ -22,6 +22,7 @@ func TestRealNode(t *testing.T) {
 	elsewhere := filepath.Join(t.TempDir(), "elsewhere.gguf")
 	modeltest.Write(t, filepath.Join(dir, "tiny.gguf"), modeltest.Options{})
 	modeltest.Write(t, elsewhere, modeltest.Options{Seed: 2})
+	elsewhere = modeltest.Edit(t, elsewhere, nil, "tokenizer.chat_template")
 	library := models.New(dir)
 	n, err := node.Start(t.Context(), node.Config{
 		Dir: filepath.Join(dir, "node"), Name: fmt.Sprintf("Session %d", os.Getpid()), Interfaces: []string{loopback(t)}, Models: library,
@@ -50,6 +51,7 @@ func TestRealNode(t *testing.T) {
 	c.Join()
 	state = c.until(t, phase(Joined))
 	require.True(t, state.Leading)
+	require.True(t, state.NoTemplate)
 	require.Len(t, state.Members, 1)
 	require.Positive(t, state.Members[0].WeightBytes)
 	require.Eventually(t, func() bool { return s.Model() != "" }, 10*time.Second, time.Millisecond)

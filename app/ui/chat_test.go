@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"daisy/app/history"
+	"daisy/app/session"
 	"daisy/inference"
 )
 
@@ -262,4 +263,18 @@ func TestEnterAndShiftEnter(t *testing.T) {
 	require.Equal(t, 1, stopped)
 	e.SetText(strings.Repeat("word ", 500))
 	require.Equal(t, entryRows, e.rows)
+}
+
+// Who chats is told that a model without a chat template answers less well.
+func TestMissingTemplateIsTold(t *testing.T) {
+	for model, want := range map[string]string{
+		"tiny":  "tiny – on this Mac",
+		"plain": "plain – on this Mac · This model has no chat template; a plain one is used",
+	} {
+		d := newTestDesk(t, session.Model{Name: model, Path: "/models/x.gguf"})
+		d.showChat()
+		d.until(t, func() bool { return d.cfg.Cluster.State().Chosen != "" })
+		d.cfg.Cluster.Join()
+		d.until(t, func() bool { return d.cfg.Cluster.State().Phase == session.Joined && d.chat.status.Text == want })
+	}
 }

@@ -56,7 +56,7 @@ func newChatWindow(d *desk) *chatWindow {
 	c.send = widget.NewButtonWithIcon(tr("chat.send"), theme.MailSendIcon(), c.ask)
 	c.send.Importance = widget.HighImportance
 	c.stop = widget.NewButtonWithIcon(tr("chat.stop"), theme.MediaStopIcon(), c.stopAnswer)
-	c.status = line("", sizeSmall, widget.LowImportance)
+	c.status = text("", sizeSmall, widget.LowImportance)
 	c.notice = newErrorLine()
 
 	head := container.NewBorder(nil, widget.NewSeparator(), nil, nil,
@@ -236,8 +236,12 @@ func (c *chatWindow) updateButtons() {
 func (c *chatWindow) updateState() {
 	state := c.desk.cfg.Cluster.State()
 	words := stateWords(state, 1)
-	if state.Phase == session.Joined && !state.Leading {
+	switch {
+	case state.Phase != session.Joined:
+	case !state.Leading:
 		words = tr("cluster.led_by", args{"Leader": state.Leader})
+	case state.NoTemplate:
+		words += " · " + tr("state.no_template")
 	}
 	if c.status.Text != words {
 		c.status.SetText(words)

@@ -70,9 +70,10 @@ type stillGroup struct {
 func (g *stillGroup) Chat(context.Context, inference.Request, func(inference.Delta)) (inference.Stats, error) {
 	return inference.Stats{}, nil
 }
-func (g *stillGroup) Epoch() uint64  { return 1 }
-func (g *stillGroup) Leader() string { return "self" }
-func (g *stillGroup) Model() string  { return g.model }
+func (g *stillGroup) Epoch() uint64    { return 1 }
+func (g *stillGroup) Leader() string   { return "self" }
+func (g *stillGroup) Model() string    { return g.model }
+func (g *stillGroup) NoTemplate() bool { return g.model == "plain" }
 func (g *stillGroup) Members() []session.Member {
 	list := []session.Member{{ID: "self", Name: "Desk Mac", WeightBytes: 10}}
 	for i, id := range g.members {
