@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"daisy/app/session"
 	"daisy/inference"
 	"daisy/inference/chat"
 	"daisy/inference/sample"
@@ -204,6 +205,7 @@ func (a *asking) run(ctx context.Context, path, prompt string, out, status io.Wr
 	var text, reasoning strings.Builder
 	var first time.Duration
 	stats, err := e.Chat(ctx, a.request(prompt), func(d inference.Delta) {
+		d = session.Shown(d)
 		if first == 0 {
 			first = time.Since(start)
 		}

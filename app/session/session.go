@@ -88,7 +88,14 @@ type Update struct {
 	Conversation int64
 	Question     history.Message // with Began
 	Answer       history.Message // with Began (still empty) and Ended
-	Delta        inference.Delta // with Text
+	Delta        inference.Delta // with Text; as Shown gives it
+}
+
+// Shown is what people see of a piece of an answer. A call of a tool is text to
+// them: nothing here runs tools, and an answer may be nothing else.
+func Shown(d inference.Delta) inference.Delta {
+	d.Text, d.ToolCall = d.Text+d.ToolCall, ""
+	return d
 }
 
 // UpdateKind tells updates apart.
@@ -223,6 +230,7 @@ func (s *Session) ask(r run, text string, on func(Update)) (history.Message, err
 		Sampling:  s.cfg.Sampling,
 		MaxTokens: s.cfg.MaxTokens,
 	}, func(d inference.Delta) {
+		d = Shown(d)
 		answer.Append(d.Text, d.Reasoning)
 		on(Update{Kind: Text, Conversation: r.conversation, Delta: d})
 	})

@@ -98,6 +98,21 @@ func TestAskStreamsAndKeeps(t *testing.T) {
 	require.Equal(t, "capital of France?", list[0].Title)
 }
 
+// An answer that is only a call of a tool is shown and kept as text.
+func TestToolCallIsText(t *testing.T) {
+	s, conv := newSession(t, "")
+	s.Use(askerFunc(func(_ context.Context, _ inference.Request, emit func(inference.Delta)) (inference.Stats, error) {
+		emit(inference.Delta{ToolCall: `{"name": `})
+		emit(inference.Delta{ToolCall: `"weather"}`})
+		return inference.Stats{GeneratedTokens: 2}, nil
+	}), "tiny")
+	var seen string
+	m, err := s.Ask(t.Context(), conv, "rain?", func(u Update) { seen += u.Delta.Text })
+	require.NoError(t, err)
+	require.Equal(t, `{"name": "weather"}`, m.Content)
+	require.Equal(t, m.Content, seen)
+}
+
 func TestFailureKeepsTheText(t *testing.T) {
 	s, conv := newSession(t, "")
 	lost := errors.New("rank 1 was lost")
