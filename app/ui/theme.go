@@ -51,7 +51,7 @@ var shades = map[fyne.ThemeColorName]shade{
 	theme.ColorNameDisabled:            {rgb(0x757D78), rgb(0x8D9691)},
 	theme.ColorNamePlaceHolder:         {rgb(0x7C847F), rgb(0x87908B)},
 	theme.ColorNameInputBackground:     {rgb(0xFFFFFF), rgb(0x242726)},
-	theme.ColorNameInputBorder:         {rgb(0xD9DDD7), rgb(0x3A3F3C)},
+	theme.ColorNameInputBorder:         {rgb(0x5C6560), rgb(0xABB4AF)}, // of check boxes too
 	theme.ColorNameSeparator:           {rgb(0xE6E8E3), rgb(0x2E3230)},
 	theme.ColorNameScrollBar:           {rgba(0x1F2421, 0x55), rgba(0xFFFFFF, 0x55)},
 	theme.ColorNameScrollBarBackground: {rgba(0, 0), rgba(0, 0)},
