@@ -167,7 +167,9 @@ func TestUnevenShares(t *testing.T) {
 	require.Greater(t, engines[0].Info().WeightBytes, 2*engines[1].Info().WeightBytes)
 }
 
-// One prefill of the whole prompt, and the prompt a token at a time, agree.
+// One prefill of the whole prompt, and the prompt a token at a time, agree but for
+// the rounding of F16: prefill multiplies probabilities with values in products,
+// decode sums values position by position.
 func TestPrefillAgreesWithTokenByToken(t *testing.T) {
 	path := tiny(t, modeltest.Options{})
 	e := solo(t, path, Options{})
@@ -184,7 +186,7 @@ func TestPrefillAgreesWithTokenByToken(t *testing.T) {
 		require.NoError(t, q.err)
 		require.Equal(t, n-1, q.stats.CachedTokens)
 	}
-	require.Less(t, errorOf(other.rank.logits[:len(at)], at), 1e-6)
+	require.Less(t, errorOf(other.rank.logits[:len(at)], at), goldenError)
 }
 
 // A prompt longer than a batch is prefilled in chunks, over several shapes of
@@ -267,7 +269,7 @@ func TestLongPromptDoesNotStallOthers(t *testing.T) {
 	e.nextStep()
 	require.Len(t, e.batch.tokens, 1+chunk)
 	require.Equal(t, []*sequence{decoding}, e.who)
-	require.Equal(t, []model.Run{{Slot: 0, Start: 300, N: 1, KV: 512}, {Slot: 1, N: chunk, KV: 256}}, e.batch.runs)
+	require.Equal(t, []model.Run{{Slot: 0, Start: 300, N: 1, KV: 512}, {Slot: 1, N: chunk, KV: 128}}, e.batch.runs)
 	e.nextStep() // nothing was sampled: nobody decodes
 	require.Len(t, e.batch.tokens, maxBatch)
 }

@@ -86,7 +86,7 @@ func (e *Engine) nextStep() {
 	kv := 0 // one for all that decode, so that attention takes them together
 	for _, sl := range e.slots {
 		if sl.decodes() {
-			kv = max(kv, e.paddedKV(len(sl.tokens)+1))
+			kv = max(kv, e.paddedKV(len(sl.tokens)+1, 256)) // so that passes last
 		}
 	}
 	for _, sl := range e.slots {
@@ -120,7 +120,7 @@ func (e *Engine) addPrefill() {
 			n = min(n, max(1, room/(waiting+1))) // a share for each that follows
 		}
 		if n > 0 {
-			e.add(sl.seq, n, e.paddedKV(len(sl.tokens)+n))
+			e.add(sl.seq, n, e.paddedKV(len(sl.tokens)+n, 32))
 			room -= n
 		}
 	}
@@ -143,9 +143,8 @@ func (e *Engine) add(q *sequence, n, kv int) {
 // chunk is the most prefill in a step that also decodes.
 const chunk = 128
 
-// paddedKV rounds up how far attention looks, so that passes are reused.
-func (e *Engine) paddedKV(n int) int {
-	const step = 256
+// paddedKV rounds up how far attention looks to a multiple of step.
+func (e *Engine) paddedKV(n, step int) int {
 	return min((n+step-1)/step*step, e.info.ContextLength)
 }
 

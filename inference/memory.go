@@ -58,7 +58,7 @@ type shared[T any] struct {
 func newMemory(a model.Arch, shard plan.Shard, b *ggml.Backend, slots, ctx int, cacheType ggml.Type) (_ *memory, err error) {
 	p := a.Params()
 	m := &memory{slots: slots, outputs: slots}
-	m.Context, m.Cache = ctx, cacheType
+	m.Context, m.Cache, m.Host = ctx, cacheType, b.Memory().Host()
 	defer func() {
 		if err != nil {
 			m.close()

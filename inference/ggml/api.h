@@ -99,6 +99,8 @@ TENSOR ggml_swiglu_oai(CTX ctx, TENSOR a, TENSOR b, float alpha, float limit);
 TENSOR ggml_mul_mat_id(CTX ctx, TENSOR as, TENSOR b, TENSOR ids);
 TENSOR ggml_add_id(CTX ctx, TENSOR a, TENSOR b, TENSOR ids);
 TENSOR ggml_soft_max(CTX ctx, TENSOR a);
+TENSOR ggml_soft_max_ext(CTX ctx, TENSOR a, TENSOR mask, float scale, float max_bias);
+TENSOR ggml_cont(CTX ctx, TENSOR a);
 TENSOR ggml_sigmoid(CTX ctx, TENSOR a);
 TENSOR ggml_argsort_top_k(CTX ctx, TENSOR a, int k);
 TENSOR ggml_sum_rows(CTX ctx, TENSOR a);

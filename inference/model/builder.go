@@ -16,6 +16,7 @@ type Memory struct {
 	Weights map[string]ggml.Tensor // this rank's shard, by name; absent ones are missing
 	K, V    []ggml.Tensor          // per layer [Params.CacheWidths, Slots*Context]; no V when its width is 0
 	Cache   ggml.Type              // of K and V
+	Host    bool                   // the CPU computes
 	Context int                    // positions of one slot
 
 	Tokens   ggml.Tensor // I32 [n]: rows of this rank's embedding shard
@@ -67,7 +68,7 @@ type Builder struct {
 // and inputs counted together.
 const (
 	nodesPerLayer = 128 // and two for each expert used
-	nodesPerRun   = 16
+	nodesPerRun   = 24
 )
 
 // Pass is a recorded forward pass.
