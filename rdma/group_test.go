@@ -81,3 +81,24 @@ func TestCloseWhileWaiting(t *testing.T) {
 	require.ErrorIs(t, <-waiting, rdma.ErrClosed)
 	require.ErrorIs(t, b.Barrier(ctx), rdma.ErrPeerLost)
 }
+
+func TestLinks(t *testing.T) {
+	ts := mem.New(3)
+	g := rdma.NewGroup(ts[1], 1)
+	defer g.Close()
+	require.Equal(t, []rdma.Link{{Peer: 0, Kind: "mem"}, {Peer: 2, Kind: "mem"}}, g.Links())
+
+	l := rdma.NewGroup(measured{ts[2]}, 1)
+	defer l.Close()
+	require.Equal(t, []rdma.Link{{Peer: 0, Kind: "verbs", Device: "rdma_en2", Latency: 7}}, l.Links())
+
+	s := rdma.Solo()
+	defer s.Close()
+	require.Empty(t, s.Links())
+}
+
+type measured struct{ rdma.Transport }
+
+func (measured) Links() []rdma.Link {
+	return []rdma.Link{{Peer: 0, Kind: "verbs", Device: "rdma_en2", Latency: 7}}
+}

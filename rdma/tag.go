@@ -2,32 +2,76 @@ package rdma
 
 import "fmt"
 
-// Op says which operation a message belongs to. Its values are on the wire.
+// Op says which operation a message belongs to. Its values are on the wire: the
+// operation in the lower four bits and, for sums, how values travel in the
+// upper four, so that ranks which disagree on either notice.
 type Op uint8
 
 const (
-	OpSend      Op = 1 // Send on one side, Recv on the other
-	OpAllReduce Op = 2
-	OpAllGather Op = 3
-	OpBroadcast Op = 4
-	OpBarrier   Op = 5
+	OpSend          Op = 1 // Send on one side, Recv on the other
+	OpAllReduce     Op = 2
+	OpAllGather     Op = 3
+	OpBroadcast     Op = 4
+	OpBarrier       Op = 5
+	OpReduceScatter Op = 6
 )
+
+// Wire is how the float32 values of a sum travel between ranks.
+type Wire uint8
+
+const (
+	F32  Wire = 0 // as they are
+	F16  Wire = 1 // IEEE 754 binary16
+	BF16 Wire = 2 // the upper half of a float32, rounded
+)
+
+// Bytes is the length of one value.
+func (w Wire) Bytes() int {
+	if w == F32 {
+		return 4
+	}
+	return 2
+}
+
+// String is "f32", "f16" or "bf16".
+func (w Wire) String() string {
+	switch w {
+	case F32:
+		return "f32"
+	case F16:
+		return "f16"
+	case BF16:
+		return "bf16"
+	}
+	return fmt.Sprintf("wire type %d", uint8(w))
+}
+
+// as is the sum o with its values in another form.
+func (o Op) as(w Wire) Op { return o | Op(w)<<4 }
 
 // String gives the operation's name as users read it in errors.
 func (o Op) String() string {
-	switch o {
+	name := ""
+	switch o & 0xf {
 	case OpSend:
-		return "send/receive"
+		name = "send/receive"
 	case OpAllReduce:
-		return "all-reduce"
+		name = "all-reduce"
 	case OpAllGather:
-		return "all-gather"
+		name = "all-gather"
 	case OpBroadcast:
-		return "broadcast"
+		name = "broadcast"
 	case OpBarrier:
-		return "barrier"
+		name = "barrier"
+	case OpReduceScatter:
+		name = "reduce-scatter"
+	default:
+		return fmt.Sprintf("operation %d", uint8(o))
 	}
-	return fmt.Sprintf("operation %d", uint8(o))
+	if w := Wire(o >> 4); w != F32 {
+		name += " in " + w.String()
+	}
+	return name
 }
 
 // A Tag names the operation that a message belongs to. Both sides of a message

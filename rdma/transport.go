@@ -19,7 +19,7 @@ package rdma
 //   - Buffers belong to the transport until the call returns, then to the
 //     caller again.
 type Transport interface {
-	// Kind names the transport: "mem", "tcp", "tcp+tls", "solo".
+	// Kind names the transport: "mem", "tcp", "tcp+tls", "verbs", "solo".
 	Kind() string
 	// Rank is this process's place in the group, from 0.
 	Rank() int
