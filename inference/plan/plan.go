@@ -1,141 +1,119 @@
-// Package plan deals a model's parts out to the ranks of a group. Everything in
-// it is a pure function of a model's shape and the ranks' shares, so all ranks
-// that know the same numbers know the same plan.
+// Package plan decides which rank holds what of a model, and predicts how fast
+// that will be. Everything in it is a pure function of a model's header, the
+// nodes and the links between them, so who knows the same numbers knows the same
+// plan; nothing blocks, and all of it may be called from several goroutines.
+//
+// The node that leads makes the plan and sends it to the others as JSON. They
+// call Plan.Check before they believe it.
 package plan
 
 import (
-	"errors"
+	"encoding/json"
 	"fmt"
-	"math"
 )
 
-// ErrTooManyRanks: the model has fewer parts than ranks; leave ranks out.
-var ErrTooManyRanks = errors.New("too many ranks for this model")
+// MaxRanks bounds the ranks of a plan.
+const MaxRanks = 32
 
-// Range is the half-open interval [Lo, Hi).
-type Range struct{ Lo, Hi int }
+// MaxPlanBytes bounds the JSON of a plan: MaxRanks ranks need less.
+const MaxPlanBytes = 32 << 10
 
-// Len is the number of elements.
-func (r Range) Len() int { return r.Hi - r.Lo }
+// Kind names how a plan uses its ranks.
+type Kind string
 
-// Scale multiplies both ends: a range of heads becomes one of rows.
-func (r Range) Scale(by int) Range { return Range{r.Lo * by, r.Hi * by} }
+// The kinds of plan.
+const (
+	KindSolo           Kind = "solo"            // one rank holds everything
+	KindTensorParallel Kind = "tensor_parallel" // all ranks share each layer
+	KindPipeline       Kind = "pipeline"        // each rank holds whole layers
+	KindMixed          Kind = "mixed"           // stages, of which some are shared
+)
 
-// Shard is what one rank holds of each layer and of the vocabulary.
+// Plan is who holds what. Ranks are those of one group, 0 to world size - 1.
+type Plan struct {
+	// Stages are the pipeline's, in the order in which a token passes them. The
+	// first holds the embedding, the last the final norm and the output matrix
+	// (which is the embedding where the file has no other).
+	Stages []Stage `json:"stages"`
+}
+
+// Stage is a run of layers and the ranks that share each of them.
+type Stage struct {
+	Layers Range   `json:"layers"`
+	Ranks  []int   `json:"ranks"`  // ascending; the first sends and receives for the stage
+	Shards []Shard `json:"shards"` // by place in Ranks
+}
+
+// Shard is what one rank holds of each layer of its stage and of the vocabulary.
+// Tensors without a part here (norms, routers, latent projections) are whole on
+// every rank of the stage.
+//
+// Query heads are dealt out so that those of one rank are either whole groups
+// that share a KV head each, or a part of one group: attention then sees equally
+// many query heads for each of its KV heads. In the second case other ranks hold
+// the same KV head too, with its rows of the key and value matrices and its KV
+// cache.
+//
+// Of experts a rank holds its feed-forward columns in each of them, not whole
+// experts: then all ranks have the same work whichever experts a token chooses,
+// and a small file's columns still divide (MXFP4 and Q4_0 begin a block every 32
+// columns). K-quants begin one every 256, so 768 columns divide by three and no
+// further; for more ranks there are stages.
 type Shard struct {
-	KVHeads Range // KV heads, with the query heads that belong to them
-	FFN     Range // feed-forward columns
-	Vocab   Range // rows of the embedding and output matrices
+	Heads   Range `json:"heads"`    // query heads
+	KVHeads Range `json:"kv_heads"` // that these need; may overlap with other ranks'
+	FFN     Range `json:"ffn"`      // feed-forward columns, in each expert
+	Vocab   Range `json:"vocab"`    // rows of embedding and output; empty in inner stages
 }
 
-// Shape is what can be dealt out. Each part is cut only at multiples of its
-// unit, where quantisation blocks begin.
-type Shape struct {
-	KVHeads, KVHeadUnit int
-	FFN, FFNUnit        int
-	Vocab, VocabUnit    int
-	// Weights that go with one KV head and with one feed-forward column, in all
-	// layers: what balances an uneven deal of heads.
-	HeadWeights, FFNWeights int
+// Kind tells how the plan uses its ranks.
+func (p Plan) Kind() Kind {
+	shared := false
+	for _, s := range p.Stages {
+		shared = shared || len(s.Ranks) > 1
+	}
+	switch {
+	case len(p.Stages) > 1 && shared:
+		return KindMixed
+	case len(p.Stages) > 1:
+		return KindPipeline
+	case shared:
+		return KindTensorParallel
+	}
+	return KindSolo
 }
 
-// Whole is the shard of a single rank.
-func (s Shape) Whole() Shard {
-	return Shard{Range{0, s.KVHeads}, Range{0, s.FFN}, Range{0, s.Vocab}}
+// World is the number of ranks.
+func (p Plan) World() int {
+	n := 0
+	for _, s := range p.Stages {
+		n += len(s.Ranks)
+	}
+	return n
 }
 
-// TensorParallel deals every layer to all ranks in proportion to shares (by
-// rank, all positive). Heads are few, so feed-forward columns even out what the
-// heads could not.
-func TensorParallel(s Shape, shares []float64) ([]Shard, error) {
-	heads, err := Deal(s.KVHeads, s.KVHeadUnit, shares)
-	if err != nil {
-		return nil, fmt.Errorf("%d KV heads in units of %d: %w", s.KVHeads, s.KVHeadUnit, err)
-	}
-	vocab, err := Deal(s.Vocab, s.VocabUnit, shares)
-	if err != nil {
-		return nil, fmt.Errorf("%d vocabulary rows: %w", s.Vocab, err)
-	}
-	ffn, err := Deal(s.FFN, s.FFNUnit, s.ffnShares(heads, shares))
-	if err != nil {
-		return nil, fmt.Errorf("%d feed-forward columns in units of %d: %w", s.FFN, s.FFNUnit, err)
-	}
-	shards := make([]Shard, len(shares))
-	for i := range shards {
-		shards[i] = Shard{heads[i], ffn[i], vocab[i]}
-	}
-	return shards, nil
-}
-
-// ffnShares are the shares of the feed-forward columns that bring each rank's
-// weights nearest to its share of the layer.
-func (s Shape) ffnShares(heads []Range, shares []float64) []float64 {
-	if s.FFNWeights <= 0 {
-		return shares
-	}
-	sum := 0.0
-	for _, x := range shares {
-		sum += x
-	}
-	layer := float64(s.KVHeads*s.HeadWeights + s.FFN*s.FFNWeights)
-	least := float64(s.FFNUnit * s.FFNWeights)
-	out := make([]float64, len(shares))
-	for i, x := range shares {
-		out[i] = max(least, layer*x/sum-float64(heads[i].Len()*s.HeadWeights))
-	}
-	return out
-}
-
-// Deal cuts n elements into one range for each share, in order and without
-// gaps, in proportion to the shares by largest remainder. Cuts fall on multiples
-// of unit, every range is non-empty, and the last takes an incomplete unit.
-func Deal(n, unit int, shares []float64) ([]Range, error) {
-	sum := 0.0
-	for _, x := range shares {
-		if !(x > 0) || math.IsInf(x, 0) {
-			return nil, fmt.Errorf("a share of %v is not a positive number", x)
-		}
-		sum += x
-	}
-	if n < 1 || unit < 1 {
-		return nil, fmt.Errorf("nothing to deal: %d in units of %d", n, unit)
-	}
-	units := (n + unit - 1) / unit
-	if len(shares) == 0 || units < len(shares) {
-		return nil, fmt.Errorf("%d ranks: %w", len(shares), ErrTooManyRanks)
-	}
-	// Every rank gets one unit; the rest goes where most is missing, one by one
-	// in rank order for equal claims.
-	got := make([]int, len(shares))
-	left := units
-	for i, x := range shares {
-		got[i] = max(1, int(float64(units)*x/sum))
-		left -= got[i]
-	}
-	claim := func(i int) float64 { return float64(units)*shares[i]/sum - float64(got[i]) }
-	for ; left > 0; left-- {
-		best := 0
-		for i := range got {
-			if claim(i) > claim(best) {
-				best = i
+// Of finds a rank's stage, by number, and its shard there; ok is false when the
+// plan has no such rank.
+func (p Plan) Of(rank int) (stage int, shard Shard, ok bool) {
+	for i, s := range p.Stages {
+		for j, r := range s.Ranks {
+			if r == rank {
+				return i, s.Shards[j], true
 			}
 		}
-		got[best]++
 	}
-	for ; left < 0; left++ { // tiny shares were rounded up to one unit
-		most := -1
-		for i := range got {
-			if got[i] > 1 && (most < 0 || claim(i) < claim(most)) {
-				most = i
-			}
-		}
-		got[most]--
+	return 0, Shard{}, false
+}
+
+// Decode reads a plan that came from a peer, at most MaxPlanBytes of JSON. It
+// says nothing about a model: Check does.
+func Decode(b []byte) (Plan, error) {
+	var p Plan
+	if len(b) > MaxPlanBytes {
+		return p, fmt.Errorf("a plan of %d bytes, at most %d are allowed", len(b), MaxPlanBytes)
 	}
-	ranges := make([]Range, len(shares))
-	lo := 0
-	for i, g := range got {
-		ranges[i] = Range{lo * unit, min(n, (lo+g)*unit)}
-		lo += g
+	if err := json.Unmarshal(b, &p); err != nil {
+		return Plan{}, fmt.Errorf("plan: %w", err)
 	}
-	return ranges, nil
+	return p, nil
 }

@@ -1,0 +1,138 @@
+package plan
+
+import "fmt"
+
+// Shape is what of a model can be dealt out. Each part is cut only at multiples
+// of its unit, where quantisation blocks begin.
+type Shape struct {
+	Layers              int
+	Heads, HeadUnit     int // query heads; 0: one for each KV head, cut as those are
+	KVHeads, KVHeadUnit int // the unit is of whole groups of query heads
+	FFN, FFNUnit        int
+	Vocab, VocabUnit    int
+	// Weights that go with one KV head and with one feed-forward column, in all
+	// layers: what balances an uneven deal of heads.
+	HeadWeights, FFNWeights int
+}
+
+// Whole is the shard of a rank that holds whole layers.
+func (s Shape) Whole() Shard {
+	return Shard{Range{0, s.heads()}, Range{0, s.KVHeads}, Range{0, s.FFN}, Range{0, s.Vocab}}
+}
+
+// TensorParallel deals every layer to all ranks as Plan does, but never a KV head
+// to two of them: ErrTooManyRanks when there are fewer KV heads than ranks.
+func TensorParallel(s Shape, shares []float64) ([]Shard, error) {
+	shards, err := s.deal(shares)
+	for i := 1; i < len(shards); i++ {
+		if shards[i].KVHeads.Lo < shards[i-1].KVHeads.Hi {
+			return nil, fmt.Errorf("%d KV heads in units of %d for %d ranks: %w", s.KVHeads, s.KVHeadUnit, len(shares), ErrTooManyRanks)
+		}
+	}
+	return shards, err
+}
+
+// deal cuts a layer over ranks in proportion to shares (by rank, all positive).
+// Heads are few, so feed-forward columns even out what heads could not. With more
+// ranks than KV heads, several ranks hold the same KV head and share its query
+// heads.
+func (s Shape) deal(shares []float64) ([]Shard, error) {
+	heads, err := s.dealHeads(shares)
+	if err != nil {
+		return nil, err
+	}
+	vocab, err := Deal(s.Vocab, s.VocabUnit, shares)
+	if err != nil {
+		return nil, fmt.Errorf("%d vocabulary rows: %w", s.Vocab, err)
+	}
+	ffn, err := Deal(s.FFN, s.FFNUnit, s.ffnShares(heads, shares))
+	if err != nil {
+		return nil, fmt.Errorf("%d feed-forward columns in units of %d: %w", s.FFN, s.FFNUnit, err)
+	}
+	shards := make([]Shard, len(shares))
+	for i := range shards {
+		shards[i] = Shard{heads[i], s.kvOf(heads[i]), ffn[i], vocab[i]}
+	}
+	return shards, nil
+}
+
+// Part is a stage before it is dealt out: layers, ranks in ascending order, and
+// the shares that these have in each layer.
+type Part struct {
+	Layers Range
+	Ranks  []int
+	Shares []float64
+}
+
+// Plan deals out each part's layers. A plan of one part with several ranks is
+// tensor-parallel, one of parts with one rank each a pipeline. ErrTooManyRanks
+// when a part has more ranks than the model can be cut for.
+func (s Shape) Plan(parts ...Part) (Plan, error) {
+	var p Plan
+	for i, part := range parts {
+		shards := []Shard{s.Whole()}
+		if len(part.Ranks) != 1 {
+			var err error
+			if shards, err = s.deal(part.Shares); err != nil {
+				return Plan{}, fmt.Errorf("stage %d: %w", i, err)
+			}
+		}
+		for j := range shards {
+			if i > 0 && i < len(parts)-1 {
+				shards[j].Vocab = Range{}
+			}
+		}
+		p.Stages = append(p.Stages, Stage{part.Layers, part.Ranks, shards})
+	}
+	return p, nil
+}
+
+// ffnShares are the shares of the feed-forward columns that bring each rank's
+// weights nearest to its share of the layer.
+func (s Shape) ffnShares(heads []Range, shares []float64) []float64 {
+	if s.FFNWeights <= 0 {
+		return shares
+	}
+	sum := 0.0
+	for _, x := range shares {
+		sum += x
+	}
+	one := float64(s.HeadWeights) / float64(s.group()) // of a query head
+	layer := float64(s.KVHeads)*float64(s.HeadWeights) + float64(s.FFN)*float64(s.FFNWeights)
+	least := float64(s.FFNUnit) * float64(s.FFNWeights)
+	out := make([]float64, len(shares))
+	for i, x := range shares {
+		out[i] = max(least, layer*x/sum-float64(float64(heads[i].Len())*one))
+	}
+	return out
+}
+
+func (s Shape) heads() int {
+	if s.Heads == 0 {
+		return s.KVHeads
+	}
+	return s.Heads
+}
+
+// group is the number of query heads that share a KV head.
+func (s Shape) group() int { return max(1, s.heads()/max(1, s.KVHeads)) }
+
+func (s Shape) headUnit() int {
+	if s.HeadUnit == 0 {
+		return s.KVHeadUnit * s.group()
+	}
+	return s.HeadUnit
+}
+
+// kvOf are the KV heads that query heads need.
+func (s Shape) kvOf(heads Range) Range {
+	g := s.group()
+	return Range{heads.Lo / g, (heads.Hi + g - 1) / g}
+}
+
+// oneShape tells whether each KV head of the rank has equally many of its query
+// heads.
+func (s Shape) oneShape(heads Range) bool {
+	g := s.group()
+	return heads.Lo%g == 0 && heads.Hi%g == 0 || heads.Lo/g == (heads.Hi-1)/g
+}
