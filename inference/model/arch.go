@@ -176,6 +176,8 @@ func checkTensors(f *gguf.File, a Arch) error {
 func Shape(f *gguf.File, a Arch) plan.Shape {
 	p := a.Params()
 	s := plan.Shape{
+		Layers: p.Layers,
+		Heads:  p.Heads, HeadUnit: 1,
 		KVHeads: p.KVHeads, KVHeadUnit: 1,
 		FFN: p.FFN, FFNUnit: p.FFNUnit,
 		Vocab: p.Vocab, VocabUnit: 8, // ggml repacks rows by eight
@@ -189,6 +191,9 @@ func Shape(f *gguf.File, a Arch) plan.Shape {
 		case HeadColumns:
 			// Columns are cut where quantisation blocks begin.
 			block := int(t.Type.BlockSize())
+			for s.HeadUnit*p.valueDim()%block != 0 {
+				s.HeadUnit++
+			}
 			for (s.KVHeadUnit*p.Group()*p.valueDim())%block != 0 && s.KVHeadUnit < p.KVHeads {
 				s.KVHeadUnit++
 			}
