@@ -17,7 +17,7 @@ command -v dpkg-query >/dev/null || { echo "This is no Debian: the packages that
 
 packages=(gcc g++ make pkg-config libgl1-mesa-dev xorg-dev libxkbcommon-dev fonts-noto-core python3)
 if [ "${1:-build}" = test ]; then
-	packages+=(xvfb xauth xdotool dbus dbus-x11 imagemagick libgl1-mesa-dri iproute2)
+	packages+=(xvfb xauth xdotool dbus dbus-x11 imagemagick libgl1-mesa-dri iproute2 libibverbs-dev)
 fi
 python3 -m pip --version >/dev/null 2>&1 || packages+=(python3-pip)
 
