@@ -148,9 +148,10 @@ func (l LinkLayer) String() string {
 // DeviceAttr holds the limits that a device advertises. Apple's true ones may
 // be lower: see the limits in choices.go.
 type DeviceAttr struct {
-	MaxMRBytes                                uint64
-	MaxQP, MaxQPWR, MaxSGE                    int
-	MaxCQ, MaxCQE, MaxMR, MaxPD, PhysicalPort int
+	MaxMRBytes                  uint64
+	MaxQP, MaxQPWR, MaxSGE      int
+	MaxCQ, MaxCQE, MaxMR, MaxPD int
+	Ports                       int
 }
 
 // PortAttr describes a port.

@@ -30,6 +30,8 @@ var (
 	ErrStale = errors.New("the driver still holds resources of earlier processes")
 	// ErrInUse: it cannot be released before what was made from it.
 	ErrInUse = errors.New("it is still in use")
+	// ErrReleased: it was destroyed or closed before. A bug of the caller.
+	ErrReleased = errors.New("it has been released already")
 	// ErrInvalid: the provider refused the arguments.
 	ErrInvalid = errors.New("the provider refused the arguments")
 )
