@@ -153,8 +153,9 @@ func TestSparseSequencesTogether(t *testing.T) {
 			v := arch.Params().Vocab
 			require.Less(t, errorOf(prefill[:na*v], alone[0][:na*v]), 1e-6)
 			require.Less(t, errorOf(prefill[na*v:], alone[1][:nb*v]), 1e-6)
-			require.Less(t, errorOf(decode[:v], alone[1][nb*v:]), 1e-6)
-			require.Less(t, errorOf(decode[v:], alone[0][na*v:]), 1e-6)
+			// Decode goes through ggml's fused attention, which sums F16 values in F16.
+			require.Less(t, errorOf(decode[:v], alone[1][nb*v:]), 1e-5)
+			require.Less(t, errorOf(decode[v:], alone[0][na*v:]), 1e-5)
 		})
 	}
 }

@@ -99,8 +99,6 @@ TENSOR ggml_swiglu_oai(CTX ctx, TENSOR a, TENSOR b, float alpha, float limit);
 TENSOR ggml_mul_mat_id(CTX ctx, TENSOR as, TENSOR b, TENSOR ids);
 TENSOR ggml_add_id(CTX ctx, TENSOR a, TENSOR b, TENSOR ids);
 TENSOR ggml_soft_max(CTX ctx, TENSOR a);
-TENSOR ggml_soft_max_ext(CTX ctx, TENSOR a, TENSOR mask, float scale, float max_bias);
-TENSOR ggml_cont(CTX ctx, TENSOR a);
 TENSOR ggml_sigmoid(CTX ctx, TENSOR a);
 TENSOR ggml_argsort_top_k(CTX ctx, TENSOR a, int k);
 TENSOR ggml_sum_rows(CTX ctx, TENSOR a);
@@ -129,6 +127,10 @@ TENSOR ggml_rope_ext(CTX ctx, TENSOR a, TENSOR b, TENSOR c, int n_dims, int mode
 TENSOR ggml_flash_attn_ext(CTX ctx, TENSOR q, TENSOR k, TENSOR v, TENSOR mask, float scale, float max_bias,
                            float logit_softcap);
 void ggml_flash_attn_ext_add_sinks(TENSOR a, TENSOR sinks);
+typedef void (*ggml_custom_op_t)(TENSOR dst, int ith, int nth, void *userdata);
+TENSOR ggml_custom_4d(CTX ctx, enum ggml_type type, int64_t ne0, int64_t ne1, int64_t ne2, int64_t ne3, TENSOR *args,
+                      int n_args, ggml_custom_op_t fun, int n_tasks, void *userdata);
+void ggml_cpu_fp16_to_fp32(const uint16_t *x, float *y, int64_t n);
 
 // Backends, buffers, allocation.
 struct ggml_backend *ggml_backend_cpu_init(void);

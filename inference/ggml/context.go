@@ -14,7 +14,10 @@ import (
 var ErrNoMemory = errors.New("out of memory")
 
 // Context holds tensors' descriptions (not their data) and graphs.
-type Context struct{ c *C.struct_ggml_context }
+type Context struct {
+	c    *C.struct_ggml_context
+	held []unsafe.Pointer // C memory that operations refer to
+}
 
 // Tensor refers to one tensor of a Context. Shapes are in ggml order: ne0 is the
 // length of a row. The zero Tensor means absent.
@@ -32,7 +35,7 @@ func NewContext(tensors, graphs, nodes int) (*Context, error) {
 	if c == nil {
 		return nil, fmt.Errorf("ggml context for %d tensors: %w", tensors, ErrNoMemory)
 	}
-	return &Context{c}, nil
+	return &Context{c: c}, nil
 }
 
 // Close frees the context; its tensors and graphs must not be used any more.
@@ -40,6 +43,9 @@ func (c *Context) Close() {
 	if c.c != nil {
 		C.ggml_free(c.c)
 		c.c = nil
+		for _, p := range c.held {
+			C.free(p)
+		}
 	}
 }
 

@@ -116,16 +116,6 @@ func (c *Context) Rope(x, pos Tensor, r Rope) Tensor {
 		C.float(r.AttnFactor), C.float(r.BetaFast), C.float(r.BetaSlow))}
 }
 
-// MaskedSoftMax returns softmax(scale * a + mask) of each row of contiguous a
-// [positions, tokens, heads, count]; mask [positions, tokens, 1, count] is F16,
-// contiguous.
-func (c *Context) MaskedSoftMax(a, mask Tensor, scale float32) Tensor {
-	return Tensor{C.ggml_soft_max_ext(c.c, a.t, mask.t, C.float(scale), 0)}
-}
-
-// Contiguous copies a into its own shape without gaps.
-func (c *Context) Contiguous(a Tensor) Tensor { return Tensor{C.ggml_cont(c.c, a.t)} }
-
 // FlashAttention computes softmax(q k^T scale + mask) v with
 // q [head size, tokens, heads] F32, k and v [head size, positions, KV heads] of
 // any type, and mask [positions, tokens] F16 contiguous (0 or -Inf). The result

@@ -37,15 +37,17 @@ func (b *Builder) Attention(layer int, q ggml.Tensor, how Attend) ggml.Tensor {
 		} else {
 			v = b.cached(b.mem.V[layer], r, value, value, kvHeads)
 		}
-		qr = b.c.Permute(qr, [4]int{0, 2, 1, 3}) // [key, tokens, heads, count]
 		var a ggml.Tensor
-		if b.byProducts(r, heads, how) {
-			a = b.attendByProducts(qr, k, v, m)
-			a = b.c.Contiguous2D(a, heads*value, r.N*r.count)
+		if b.tiles(r, key, value, how) {
+			queries := ggml.Heads{Tensor: qr, Width: key, Next: nb2, Head: nb1, Batch: nb2 * r.N}
+			mask := ggml.Heads{Tensor: m, Next: row, Batch: row * r.N}
+			a = b.c.TiledAttention(queries, b.heads(k, key, kvHeads), b.heads(v, value, kvHeads), mask,
+				heads, kvHeads, r.N, r.KV, r.count, b.p.AttentionScale)
 		} else {
+			qr = b.c.Permute(qr, [4]int{0, 2, 1, 3}) // [key, tokens, heads, count]
 			a = b.c.FlashAttention(qr, k, v, m, how.Sinks, b.p.AttentionScale, how.SoftCap)
-			a = b.c.Reshape2D(a, heads*value, r.N*r.count)
 		}
+		a = b.c.Reshape2D(a, heads*value, r.N*r.count)
 		if first == 0 {
 			out = a
 		} else {
@@ -67,6 +69,13 @@ func (b *Builder) cached(cache ggml.Tensor, r bundle, dim, width, heads int) ggm
 	row := head * heads
 	slot := b.mem.Context * row
 	return b.c.View4D(cache, [4]int{dim, r.KV, heads, r.count}, [3]int{row, head, slot}, r.Slot*slot)
+}
+
+// heads tells where the heads lie in a part of the cache that cached returned,
+// whose rows have as many elements as the part shows.
+func (b *Builder) heads(part ggml.Tensor, width, heads int) ggml.Heads {
+	head := b.mem.Cache.RowBytes(width)
+	return ggml.Heads{Tensor: part, Width: width, Next: head * heads, Head: head, Batch: head * heads * b.mem.Context}
 }
 
 // bundle is count runs of one shape in consecutive slots, which attention takes
@@ -91,28 +100,13 @@ func bundles(runs []Run) (out []bundle) {
 	return out
 }
 
-// Attention by plain matrix products takes scores of [positions, tokens, heads]
-// as scratch, at most productScratch bytes of them. It pays from productPositions
-// on, with productTokens or more: measured on SmolLM2, one thread, it makes prefill
-// of 512 tokens 5 to 17 % faster and of 128 slower by 4 %.
-const (
-	productScratch   = 48 << 20
-	productPositions = 256
-	productTokens    = 16
-)
+// tiledTokens is from how many tokens of a run on a CPU's attention goes by tiles
+// of our own: below, ggml's fused operation is faster.
+const tiledTokens = 8
 
-// byProducts tells whether plain matrix products compute a run's attention faster
-// than the fused operation: on a CPU, whose fused operation in the linked ggml
-// goes position by position, for prefill.
-func (b *Builder) byProducts(r bundle, heads int, how Attend) bool {
+// tiles tells whether a run's attention is one that TiledAttention computes: on a
+// CPU, whose fused operation in the linked ggml goes position by position.
+func (b *Builder) tiles(r bundle, key, value int, how Attend) bool {
 	return b.mem.Host && b.mem.Cache == ggml.F16 && b.p.Latent == 0 && !how.Sinks.Valid() && how.SoftCap == 0 &&
-		r.N >= productTokens && r.KV >= productPositions && r.KV*r.N*heads*r.count*f32Bytes <= productScratch
-}
-
-// attendByProducts computes softmax(k^T q * scale + mask) v as [value, heads,
-// tokens, count], not contiguous.
-func (b *Builder) attendByProducts(q, k, v, mask ggml.Tensor) ggml.Tensor {
-	scores := b.c.MaskedSoftMax(b.c.MulMat(k, q), mask, b.p.AttentionScale)
-	values := b.c.Contiguous(b.c.Permute(v, [4]int{1, 0, 2, 3}))
-	return b.c.Permute(b.c.MulMat(values, scores), [4]int{0, 2, 1, 3})
+		r.N >= tiledTokens && max(key, value) <= ggml.MaxHead && key%8 == 0 && value%8 == 0
 }
