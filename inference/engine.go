@@ -251,7 +251,7 @@ func (r *rank) load(ctx context.Context, f *gguf.File, b *ggml.Backend, opt Opti
 	if r.mem, err = newMemory(r.arch, r.shard(), b, slots, info.ContextLength, opt.Cache.ggml()); err != nil {
 		return err
 	}
-	r.mem.Weights = r.weights.tensors
+	r.mem.Weights, r.mem.Joined = r.weights.tensors, r.weights.joined
 	r.scratch = b.Memory().NewScratch()
 	info.Backend, info.WeightBytes, info.CacheBytes = b.Name(), r.weights.bytes, int64(r.mem.cache)
 	if info.Rank == 0 {

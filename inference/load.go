@@ -19,29 +19,19 @@ import (
 // weights is one rank's shard of a model in memory.
 type weights struct {
 	tensors map[string]ggml.Tensor
+	joined  map[string]model.Joined
 	context *ggml.Context
 	buffers []*ggml.Buffer
 	mapped  []*mapping
 	bytes   int64 // of the shard, as in the file
 }
 
-// part is one tensor on its way from the file into memory.
-type part struct {
-	spec   model.Spec
-	file   gguf.Tensor
-	cut    model.Cut
-	tensor ggml.Tensor
-	bytes  int
-}
-
-func (p part) whole() bool { return p.cut.Dim < 0 || p.cut.Len() == p.spec.Shape[p.cut.Dim] }
-
 // loadWeights reads the parts of the file that the shard names. Tensors that are
 // neither cut nor repacked are mapped on a CPU instead of read. What is read, and
 // besides bytes for other things, must fit into the machine's memory.
 func loadWeights(ctx context.Context, f *gguf.File, a model.Arch, shard plan.Shard, b *ggml.Backend, besides float64, progress func(loaded, total int64)) (_ *weights, err error) {
 	specs := a.Specs()
-	w := &weights{tensors: map[string]ggml.Tensor{}}
+	w := &weights{tensors: map[string]ggml.Tensor{}, joined: map[string]model.Joined{}}
 	defer func() {
 		if err != nil {
 			w.close()
@@ -51,7 +41,7 @@ func loadWeights(ctx context.Context, f *gguf.File, a model.Arch, shard plan.Sha
 	if w.context, err = ggml.NewContext(len(specs)+len(constants), 0, 0); err != nil {
 		return nil, err
 	}
-	var mapped, plain, packed []part
+	var mapped, plain, packed []*part
 	host := b.Memory().Host()
 	repacked, canRepack := b.Repacked()
 	for _, s := range specs {
@@ -59,18 +49,15 @@ func loadWeights(ctx context.Context, f *gguf.File, a model.Arch, shard plan.Sha
 		if !ok {
 			continue
 		}
-		p := part{spec: s, file: t, cut: s.Cut(a.Params(), shard)}
-		shape := s.ShardShape(p.cut)
-		kind := ggml.Type(t.Type)
-		if s.Use != model.Vector && !multiplies(b.Memory(), s.Use, kind, shape) {
+		p := newPart(s, t, s.Cut(a.Params(), shard))
+		if s.Use != model.Vector && !multiplies(b.Memory(), p) {
 			return nil, fmt.Errorf("tensor %q: weights of type %s: %w", s.Name, t.Type, ErrUnsupported)
 		}
-		p.tensor = w.context.NewTensor(kind, shape...)
-		p.bytes = p.tensor.Bytes()
-		w.tensors[s.Name] = p.tensor
-		w.bytes += int64(p.bytes)
 		switch {
-		case canRepack && (s.Use == model.Matrix || s.Use == model.Experts) && multiplies(repacked, s.Use, kind, shape):
+		case canRepack && (s.Use == model.Matrix || s.Use == model.Experts) && multiplies(repacked, p):
+			if n := len(packed); n > 0 && packed[n-1].join(p) {
+				continue // repacked memory is written anew, so joining costs nothing
+			}
 			packed = append(packed, p)
 		case host && p.whole() && s.Use != model.Vector:
 			mapped = append(mapped, p)
@@ -78,8 +65,11 @@ func loadWeights(ctx context.Context, f *gguf.File, a model.Arch, shard plan.Sha
 			plain = append(plain, p)
 		}
 	}
+	for _, p := range slices.Concat(mapped, plain, packed) {
+		w.add(p)
+	}
 	need := besides
-	for _, p := range append(slices.Clone(plain), packed...) {
+	for _, p := range slices.Concat(plain, packed) {
 		need += float64(p.bytes)
 	}
 	if have := machine.MemoryBytes(); have > 0 && need > float64(have) {
@@ -103,11 +93,11 @@ func loadWeights(ctx context.Context, f *gguf.File, a model.Arch, shard plan.Sha
 
 // placeConstants makes tensors of what no file holds.
 func (w *weights) placeConstants(t ggml.BufferType, constants map[string][]float32) error {
-	var parts []part
+	var parts []*part
 	for name, values := range constants {
 		x := w.context.NewTensor(ggml.F32, len(values))
 		w.tensors[name] = x
-		parts = append(parts, part{tensor: x})
+		parts = append(parts, &part{tensor: x})
 	}
 	if err := w.place(t, parts); err != nil {
 		return err
@@ -118,16 +108,33 @@ func (w *weights) placeConstants(t ggml.BufferType, constants map[string][]float
 	return nil
 }
 
-// multiplies tells whether weights of that use can be multiplied out of t.
-func multiplies(t ggml.BufferType, use model.Use, kind ggml.Type, shape []int) bool {
-	if use == model.Experts {
-		return t.MultipliesChosen(kind, shape[0], shape[1], shape[2])
+// add makes the part's tensor.
+func (w *weights) add(p *part) {
+	p.tensor = w.context.NewTensor(p.kind, p.shape...)
+	p.bytes = p.tensor.Bytes()
+	w.bytes += int64(p.bytes)
+	if len(p.pieces) == 1 {
+		w.tensors[p.name()] = p.tensor
+		return
 	}
-	return t.Multiplies(kind, shape[0], shape[1])
+	first := 0
+	for _, c := range p.pieces {
+		rows := c.cut.Rows(c.spec)
+		w.joined[c.spec.Name] = model.Joined{Whole: p.tensor, First: first, Rows: rows, Width: p.shape[1]}
+		first += rows
+	}
+}
+
+// multiplies tells whether the part can be multiplied out of memory of that type.
+func multiplies(t ggml.BufferType, p *part) bool {
+	if p.pieces[0].spec.Use == model.Experts {
+		return t.MultipliesChosen(p.kind, p.shape[0], p.shape[1], p.shape[2])
+	}
+	return t.Multiplies(p.kind, p.shape[0], p.shape[1])
 }
 
 // place allocates one buffer for all the parts.
-func (w *weights) place(t ggml.BufferType, parts []part) error {
+func (w *weights) place(t ggml.BufferType, parts []*part) error {
 	if len(parts) == 0 {
 		return nil
 	}
@@ -150,7 +157,7 @@ func (w *weights) place(t ggml.BufferType, parts []part) error {
 }
 
 // read fills the parts' tensors, several at a time.
-func (w *weights) read(ctx context.Context, f *gguf.File, parts []part, progress func(loaded, total int64)) error {
+func (w *weights) read(ctx context.Context, f *gguf.File, parts []*part, progress func(loaded, total int64)) error {
 	var mu sync.Mutex // guards loaded and orders calls of progress
 	loaded, total := int64(0), w.bytes
 	for _, p := range parts {
@@ -166,7 +173,7 @@ func (w *weights) read(ctx context.Context, f *gguf.File, parts []part, progress
 			}
 			data, err := p.read(f)
 			if err != nil {
-				return fmt.Errorf("tensor %q: %w", p.spec.Name, err)
+				return err
 			}
 			p.tensor.Set(data, 0)
 			if progress != nil {
@@ -181,69 +188,15 @@ func (w *weights) read(ctx context.Context, f *gguf.File, parts []part, progress
 	return g.Wait()
 }
 
-// read returns the bytes of the part.
-func (p part) read(f *gguf.File) ([]byte, error) {
-	data := make([]byte, p.bytes)
-	dim, shape := p.cut.Dim, p.spec.Shape
-	switch {
-	case p.whole():
-		return data, f.ReadTensorAt(p.file, data, 0)
-	case dim == 0 && len(shape) > 1:
-		return data, p.readColumns(f, data)
-	}
-	// In each of the blocks that the cut dimension divides, the ranges' steps.
-	blocks := 1
-	for _, n := range shape[dim+1:] {
-		blocks *= n
-	}
-	step := int(p.file.Bytes()) / (blocks * shape[dim])
-	rest := data
-	for b := range blocks {
-		for _, r := range p.cut.Ranges {
-			n := r.Len() * step
-			if err := f.ReadTensorAt(p.file, rest[:n], int64(b*shape[dim]+r.Lo)*int64(step)); err != nil {
-				return nil, err
-			}
-			rest = rest[n:]
-		}
-	}
-	return data, nil
-}
-
-// readColumns fills data with the part's columns of every row. It reads whole
-// rows, a chunk at a time: the pages are read anyhow.
-func (p part) readColumns(f *gguf.File, data []byte) error {
-	kind, row := ggml.Type(p.file.Type), int(p.file.RowBytes())
-	rows := int(p.file.Rows())
-	chunk := make([]byte, max(1, chunkBytes/row)*row)
-	for first := 0; first < rows; {
-		got := min(rows-first, len(chunk)/row)
-		if err := f.ReadTensorAt(p.file, chunk[:got*row], int64(first)*int64(row)); err != nil {
-			return err
-		}
-		for i := range got {
-			for _, r := range p.cut.Ranges {
-				n := kind.RowBytes(r.Len())
-				copy(data[:n], chunk[i*row+kind.RowBytes(r.Lo):])
-				data = data[n:]
-			}
-		}
-		first += got
-	}
-	return nil
-}
-
-const chunkBytes = 1 << 20
-
 // mapParts maps the files and places tensors in the mapping; it returns those
 // that lie there unaligned.
-func (w *weights) mapParts(f *gguf.File, b *ggml.Backend, parts []part) (rest []part, err error) {
+func (w *weights) mapParts(f *gguf.File, b *ggml.Backend, parts []*part) (rest []*part, err error) {
 	if len(parts) == 0 {
 		return nil, nil
 	}
 	buffers := map[int]*ggml.Buffer{}
 	for _, p := range parts {
-		i := p.file.Part
+		i := p.pieces[0].file.Part
 		if buffers[i] == nil {
 			m, err := mapFile(f.Parts()[i].Path)
 			if err != nil {
@@ -256,12 +209,12 @@ func (w *weights) mapParts(f *gguf.File, b *ggml.Backend, parts []part) (rest []
 			w.buffers = append(w.buffers, buffers[i])
 			buffers[i].Weights()
 		}
-		if p.file.Offset%int64(b.Memory().Alignment()) != 0 {
+		if p.pieces[0].file.Offset%int64(b.Memory().Alignment()) != 0 {
 			rest = append(rest, p)
 			continue
 		}
-		if err := buffers[i].PlaceAt(p.tensor, int(p.file.Offset)); err != nil {
-			return nil, fmt.Errorf("tensor %q: the file became shorter: %w", p.spec.Name, err)
+		if err := buffers[i].PlaceAt(p.tensor, int(p.pieces[0].file.Offset)); err != nil {
+			return nil, fmt.Errorf("tensor %q: the file became shorter: %w", p.name(), err)
 		}
 	}
 	return rest, nil

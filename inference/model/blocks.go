@@ -35,6 +35,37 @@ func (b *Builder) MulMat(name string, x ggml.Tensor) ggml.Tensor {
 	return b.c.MulMat(b.Weight(name), x)
 }
 
+// MulQKV multiplies a layer's query, key and value matrices with x: [rows, n] each.
+func (b *Builder) MulQKV(at func(string) string, x ggml.Tensor) (q, k, v ggml.Tensor) {
+	var out [3]ggml.Tensor
+	b.mulAll(out[:], x, at("attn_q.weight"), at("attn_k.weight"), at("attn_v.weight"))
+	return out[0], out[1], out[2]
+}
+
+// MulGateUp multiplies a layer's gate and up matrices with x: [FFN columns, n] each.
+func (b *Builder) MulGateUp(at func(string) string, x ggml.Tensor) (gate, up ggml.Tensor) {
+	var out [2]ggml.Tensor
+	b.mulAll(out[:], x, at("ffn_gate.weight"), at("ffn_up.weight"))
+	return out[0], out[1]
+}
+
+// mulAll multiplies each weight with x, those that are joined in one operation.
+func (b *Builder) mulAll(out []ggml.Tensor, x ggml.Tensor, names ...string) {
+	var whole, product ggml.Tensor
+	for i, name := range names {
+		j, ok := b.mem.Joined[name]
+		if !ok {
+			out[i] = b.MulMat(name, x)
+			continue
+		}
+		if j.Whole != whole {
+			whole, product = j.Whole, b.c.MulMat(j.Whole, x)
+		}
+		out[i] = b.Rows(product, j.Width, j.First, j.Rows)
+		b.strided[out[i]] = j
+	}
+}
+
 // AddBias adds the vector of that name to x, if the file has it. It is cut like
 // the rows of the matrix that x comes from.
 func (b *Builder) AddBias(x ggml.Tensor, name string) ggml.Tensor {
@@ -104,8 +135,11 @@ func (b *Builder) Scale(x ggml.Tensor, s float32) ggml.Tensor {
 // Heads splits x [heads * HeadDim, n] into [HeadDim, heads, n], for query and KV
 // heads alike.
 func (b *Builder) Heads(x ggml.Tensor) ggml.Tensor {
-	heads := x.Bytes() / (f32Bytes * b.p.HeadDim * b.n)
-	return b.c.Reshape3D(x, b.p.HeadDim, heads, b.n)
+	d := b.p.HeadDim
+	if j, ok := b.strided[x]; ok {
+		return b.c.View3D(x, d, j.Rows/d, b.n, f32Bytes*d, f32Bytes*j.Width, 0)
+	}
+	return b.c.Reshape3D(x, d, x.Bytes()/(f32Bytes*d*b.n), b.n)
 }
 
 // Rope rotates the heads of x [HeadDim, heads, n] by their positions.

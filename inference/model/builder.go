@@ -14,6 +14,7 @@ type Run struct{ Slot, Start, N, KV int }
 // F32 where nothing else is said; n is the batch's token count.
 type Memory struct {
 	Weights map[string]ggml.Tensor // this rank's shard, by name; absent ones are missing
+	Joined  map[string]Joined      // those that lie in a larger matrix, instead
 	K, V    []ggml.Tensor          // per layer [Params.CacheWidths, Slots*Context]; no V when its width is 0
 	Cache   ggml.Type              // of K and V
 	Host    bool                   // the CPU computes
@@ -33,6 +34,12 @@ type Memory struct {
 	// holds [vocabulary shard, outputs].
 	Stream [3]*ggml.Buffer
 	Logits *ggml.Buffer
+}
+
+// Joined is a matrix that is some rows of a larger one, Whole, which has Width rows.
+type Joined struct {
+	Whole              ggml.Tensor
+	First, Rows, Width int
 }
 
 // Segment is a graph that one rank computes without the others. Sum, when valid,
@@ -60,6 +67,7 @@ type Builder struct {
 	segments   []Segment
 	turn       int // which place of Stream is next
 	kept       ggml.Tensor
+	strided    map[ggml.Tensor]Joined // products [Rows, n] that lie in a larger one
 	logits     ggml.Tensor
 	err        error
 }
@@ -84,7 +92,8 @@ func (p *Pass) Close() { p.context.Close() }
 // NewPass records the forward pass of one rank over runs, with logits for
 // outputs of their tokens. The graphs have no scratch memory yet.
 func NewPass(a Arch, mem *Memory, shard plan.Shard, rank, world int, runs []Run, outputs int) (*Pass, error) {
-	b := &Builder{p: a.Params(), mem: mem, shard: shard, rank: rank, world: world, runs: runs, outputs: outputs}
+	b := &Builder{p: a.Params(), mem: mem, shard: shard, rank: rank, world: world, runs: runs, outputs: outputs,
+		strided: map[ggml.Tensor]Joined{}}
 	for _, r := range runs {
 		b.n += r.N
 	}

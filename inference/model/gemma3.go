@@ -55,16 +55,16 @@ func (m *gemma3) Specs() []Spec {
 		at := block(i)
 		specs = append(specs,
 			Spec{Name: at("attn_norm.weight"), Shape: []int{p.Dim}, Use: Vector},
-			Spec{Name: at("attn_q.weight"), Shape: []int{p.Dim, q}, Rule: HeadRows},
-			Spec{Name: at("attn_k.weight"), Shape: []int{p.Dim, kv}, Rule: KVHeadRows},
-			Spec{Name: at("attn_v.weight"), Shape: []int{p.Dim, kv}, Rule: KVHeadRows},
+			Spec{Name: at("attn_q.weight"), Shape: []int{p.Dim, q}, Rule: HeadRows, Join: at("qkv")},
+			Spec{Name: at("attn_k.weight"), Shape: []int{p.Dim, kv}, Rule: KVHeadRows, Join: at("qkv")},
+			Spec{Name: at("attn_v.weight"), Shape: []int{p.Dim, kv}, Rule: KVHeadRows, Join: at("qkv")},
 			Spec{Name: at("attn_q_norm.weight"), Shape: []int{p.HeadDim}, Use: Vector},
 			Spec{Name: at("attn_k_norm.weight"), Shape: []int{p.HeadDim}, Use: Vector},
 			Spec{Name: at("attn_output.weight"), Shape: []int{q, p.Dim}, Rule: HeadColumns},
 			Spec{Name: at("post_attention_norm.weight"), Shape: []int{p.Dim}, Use: Vector},
 			Spec{Name: at("ffn_norm.weight"), Shape: []int{p.Dim}, Use: Vector},
-			Spec{Name: at("ffn_gate.weight"), Shape: []int{p.Dim, p.FFN}, Rule: FFNRows},
-			Spec{Name: at("ffn_up.weight"), Shape: []int{p.Dim, p.FFN}, Rule: FFNRows},
+			Spec{Name: at("ffn_gate.weight"), Shape: []int{p.Dim, p.FFN}, Rule: FFNRows, Join: at("gate and up")},
+			Spec{Name: at("ffn_up.weight"), Shape: []int{p.Dim, p.FFN}, Rule: FFNRows, Join: at("gate and up")},
 			Spec{Name: at("ffn_down.weight"), Shape: []int{p.FFN, p.Dim}, Rule: FFNColumns},
 			Spec{Name: at("post_ffw_norm.weight"), Shape: []int{p.Dim}, Use: Vector},
 		)
@@ -81,9 +81,10 @@ func (m *gemma3) Build(b *Builder) {
 			rope = m.local
 		}
 		h := b.RMSNorm(x, at("attn_norm.weight"))
-		q := b.RMSNorm(b.Heads(b.MulMat(at("attn_q.weight"), h)), at("attn_q_norm.weight"))
-		k := b.RMSNorm(b.Heads(b.MulMat(at("attn_k.weight"), h)), at("attn_k_norm.weight"))
-		b.StoreKV(i, b.Rope(k, rope), b.MulMat(at("attn_v.weight"), h))
+		q, k, v := b.MulQKV(at, h)
+		q = b.RMSNorm(b.Heads(q), at("attn_q_norm.weight"))
+		k = b.RMSNorm(b.Heads(k), at("attn_k_norm.weight"))
+		b.StoreKV(i, b.Rope(k, rope), v)
 		a := b.Attention(i, b.Rope(q, rope), how)
 		if i == m.p.Layers-1 {
 			if b.Outputs() == 0 {
@@ -95,7 +96,7 @@ func (m *gemma3) Build(b *Builder) {
 		h = b.RMSNorm(b.Sum(b.MulMat(at("attn_output.weight"), a)), at("post_attention_norm.weight"))
 		x = b.Keep(b.Add(h, x))
 		h = b.RMSNorm(x, at("ffn_norm.weight"))
-		h = b.GeGLU(b.MulMat(at("ffn_gate.weight"), h), b.MulMat(at("ffn_up.weight"), h))
+		h = b.GeGLU(b.MulGateUp(at, h))
 		h = b.RMSNorm(b.Sum(b.MulMat(at("ffn_down.weight"), h)), at("post_ffw_norm.weight"))
 		x = b.Keep(b.Add(h, x))
 	}

@@ -68,11 +68,11 @@ func (m *gptOSS) Specs() []Spec {
 		at := block(i)
 		specs = append(specs,
 			Spec{Name: at("attn_norm.weight"), Shape: []int{p.Dim}, Use: Vector},
-			Spec{Name: at("attn_q.weight"), Shape: []int{p.Dim, q}, Rule: HeadRows},
+			Spec{Name: at("attn_q.weight"), Shape: []int{p.Dim, q}, Rule: HeadRows, Join: at("qkv")},
 			Spec{Name: at("attn_q.bias"), Shape: []int{q}, Rule: HeadRows, Use: Vector},
-			Spec{Name: at("attn_k.weight"), Shape: []int{p.Dim, kv}, Rule: KVHeadRows},
+			Spec{Name: at("attn_k.weight"), Shape: []int{p.Dim, kv}, Rule: KVHeadRows, Join: at("qkv")},
 			Spec{Name: at("attn_k.bias"), Shape: []int{kv}, Rule: KVHeadRows, Use: Vector},
-			Spec{Name: at("attn_v.weight"), Shape: []int{p.Dim, kv}, Rule: KVHeadRows},
+			Spec{Name: at("attn_v.weight"), Shape: []int{p.Dim, kv}, Rule: KVHeadRows, Join: at("qkv")},
 			Spec{Name: at("attn_v.bias"), Shape: []int{kv}, Rule: KVHeadRows, Use: Vector},
 			Spec{Name: at("attn_sinks.weight"), Shape: []int{p.Heads}, Rule: Heads, Use: Vector},
 			Spec{Name: at("attn_output.weight"), Shape: []int{q, p.Dim}, Rule: HeadColumns},
@@ -92,9 +92,10 @@ func (m *gptOSS) Build(b *Builder) {
 	for i := range m.p.Layers {
 		at := block(i)
 		h := b.RMSNorm(x, at("attn_norm.weight"))
-		q := b.AddBias(b.MulMat(at("attn_q.weight"), h), at("attn_q.bias"))
-		k := b.AddBias(b.MulMat(at("attn_k.weight"), h), at("attn_k.bias"))
-		v := b.AddBias(b.MulMat(at("attn_v.weight"), h), at("attn_v.bias"))
+		q, k, v := b.MulQKV(at, h)
+		q = b.AddBias(q, at("attn_q.bias"))
+		k = b.AddBias(k, at("attn_k.bias"))
+		v = b.AddBias(v, at("attn_v.bias"))
 		b.StoreKV(i, b.Rope(b.Heads(k), rope), v)
 		a := b.Attention(i, b.Rope(b.Heads(q), rope), Attend{Windowed: i%2 == 0, Sinks: b.Weight(at("attn_sinks.weight"))})
 		if i == m.p.Layers-1 {

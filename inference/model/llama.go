@@ -31,13 +31,13 @@ func (m *llama) Specs() []Spec {
 		at := block(i)
 		specs = append(specs,
 			Spec{Name: at("attn_norm.weight"), Shape: []int{p.Dim}, Use: Vector},
-			Spec{Name: at("attn_q.weight"), Shape: []int{p.Dim, q}, Rule: HeadRows},
-			Spec{Name: at("attn_k.weight"), Shape: []int{p.Dim, kv}, Rule: KVHeadRows},
-			Spec{Name: at("attn_v.weight"), Shape: []int{p.Dim, kv}, Rule: KVHeadRows},
+			Spec{Name: at("attn_q.weight"), Shape: []int{p.Dim, q}, Rule: HeadRows, Join: at("qkv")},
+			Spec{Name: at("attn_k.weight"), Shape: []int{p.Dim, kv}, Rule: KVHeadRows, Join: at("qkv")},
+			Spec{Name: at("attn_v.weight"), Shape: []int{p.Dim, kv}, Rule: KVHeadRows, Join: at("qkv")},
 			Spec{Name: at("attn_output.weight"), Shape: []int{q, p.Dim}, Rule: HeadColumns},
 			Spec{Name: at("ffn_norm.weight"), Shape: []int{p.Dim}, Use: Vector},
-			Spec{Name: at("ffn_gate.weight"), Shape: []int{p.Dim, p.FFN}, Rule: FFNRows},
-			Spec{Name: at("ffn_up.weight"), Shape: []int{p.Dim, p.FFN}, Rule: FFNRows},
+			Spec{Name: at("ffn_gate.weight"), Shape: []int{p.Dim, p.FFN}, Rule: FFNRows, Join: at("gate and up")},
+			Spec{Name: at("ffn_up.weight"), Shape: []int{p.Dim, p.FFN}, Rule: FFNRows, Join: at("gate and up")},
 			Spec{Name: at("ffn_down.weight"), Shape: []int{p.FFN, p.Dim}, Rule: FFNColumns},
 		)
 	}
@@ -51,9 +51,10 @@ func (m *llama) Build(b *Builder) {
 	for i := range m.p.Layers {
 		at := block(i)
 		h := b.RMSNorm(x, at("attn_norm.weight"))
-		q := b.Rope(b.Heads(b.MulMat(at("attn_q.weight"), h)), rope)
-		k := b.Rope(b.Heads(b.MulMat(at("attn_k.weight"), h)), rope)
-		b.StoreKV(i, k, b.MulMat(at("attn_v.weight"), h))
+		q, k, v := b.MulQKV(at, h)
+		q = b.Rope(b.Heads(q), rope)
+		k = b.Rope(b.Heads(k), rope)
+		b.StoreKV(i, k, v)
 		a := b.Attention(i, q, Attend{})
 		if i == m.p.Layers-1 {
 			if b.Outputs() == 0 {
@@ -63,7 +64,7 @@ func (m *llama) Build(b *Builder) {
 		}
 		x = b.SumRanks(x, b.MulMat(at("attn_output.weight"), a))
 		h = b.RMSNorm(x, at("ffn_norm.weight"))
-		h = b.SwiGLU(b.MulMat(at("ffn_gate.weight"), h), b.MulMat(at("ffn_up.weight"), h))
+		h = b.SwiGLU(b.MulGateUp(at, h))
 		x = b.SumRanks(x, b.MulMat(at("ffn_down.weight"), h))
 	}
 	b.Logits(b.MulMat(head(m.tied), b.RMSNorm(x, "output_norm.weight")))

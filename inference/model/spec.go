@@ -47,6 +47,10 @@ type Spec struct {
 	Rule     Rule
 	Use      Use
 	Optional bool
+	// Join names what this tensor may be part of in memory: matrices of a layer
+	// that follow each other, are multiplied with the same vector and become one
+	// (their rows on top of each other) where that saves time.
+	Join string
 }
 
 func (s Spec) fits(shape []int64) bool {
@@ -68,6 +72,9 @@ func (c Cut) Len() int {
 	}
 	return n
 }
+
+// Rows is how many rows of a matrix the cut leaves.
+func (c Cut) Rows(s Spec) int { return s.ShardShape(c)[1] }
 
 // Cut applies the rule to a shard.
 func (s Spec) Cut(p *Params, shard plan.Shard) Cut {
