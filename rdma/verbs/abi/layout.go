@@ -1,5 +1,7 @@
 package abi
 
+import "structs"
+
 // The structures of <infiniband/verbs.h> for 64-bit systems, the same on Linux
 // and macOS but for the end of portAttr. Pointers are numbers here: they point
 // to memory of the library, or of ours outside Go's heap.
@@ -20,10 +22,12 @@ const (
 type gid [16]byte
 
 type qpCap struct {
+	_                                                           structs.HostLayout
 	maxSendWR, maxRecvWR, maxSendSGE, maxRecvSGE, maxInlineData uint32
 }
 
 type qpInitAttr struct {
+	_                              structs.HostLayout
 	qpContext, sendCQ, recvCQ, srq uintptr
 	cap                            qpCap
 	qpType                         uint32
@@ -32,6 +36,7 @@ type qpInitAttr struct {
 }
 
 type globalRoute struct {
+	_                                 structs.HostLayout
 	dgid                              gid
 	flowLabel                         uint32
 	sgidIndex, hopLimit, trafficClass uint8
@@ -39,6 +44,7 @@ type globalRoute struct {
 }
 
 type ahAttr struct {
+	_                                           structs.HostLayout
 	grh                                         globalRoute
 	dlid                                        uint16
 	sl, srcPathBits, staticRate, isGlobal, port uint8
@@ -46,6 +52,7 @@ type ahAttr struct {
 }
 
 type qpAttr struct {
+	_                                          structs.HostLayout
 	qpState, curQPState, pathMTU, pathMigState uint32
 	qkey, rqPSN, sqPSN, destQPNum, accessFlags uint32
 	cap                                        qpCap
@@ -60,12 +67,14 @@ type qpAttr struct {
 }
 
 type sge struct {
+	_      structs.HostLayout
 	addr   uintptr
 	length uint32
 	lkey   uint32
 }
 
 type sendWR struct {
+	_         structs.HostLayout
 	wrID      uint64
 	next      uintptr
 	sgList    uintptr
@@ -77,6 +86,7 @@ type sendWR struct {
 }
 
 type recvWR struct {
+	_      structs.HostLayout
 	wrID   uint64
 	next   uintptr
 	sgList uintptr
@@ -85,6 +95,7 @@ type recvWR struct {
 }
 
 type wc struct {
+	_         structs.HostLayout
 	wrID      uint64
 	status    uint32
 	opcode    uint32
@@ -105,6 +116,7 @@ type wc struct {
 // export ibv_query_port of Linux fills 48: nothing after flags is used, and
 // there is room for more than any of them writes.
 type portAttr struct {
+	_                                                    structs.HostLayout
 	state, maxMTU, activeMTU                             uint32
 	gidTblLen                                            int32
 	portCapFlags, maxMsgSz, badPKeyCntr, qkeyViolCntr    uint32
@@ -116,6 +128,7 @@ type portAttr struct {
 
 // deviceAttr is 232 bytes on Linux. Apple's has not been compared.
 type deviceAttr struct {
+	_                                        structs.HostLayout
 	fwVer                                    [64]byte
 	nodeGUID, sysImageGUID, maxMRSize, pages uint64
 	vendorID, vendorPartID, hwVer            uint32

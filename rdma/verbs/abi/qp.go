@@ -68,7 +68,7 @@ func (q *qp) PostSend(id uint64, s provider.Slot, flags provider.SendFlags) erro
 	}
 	p := q.send.v
 	p.wr.wrID, p.wr.sendFlags = id, uint32(flags)
-	p.sge = sge{s.Addr, s.Bytes, s.LKey}
+	p.sge = sge{addr: s.Addr, length: s.Bytes, lkey: s.LKey}
 	r, _, _ := purego.SyscallN(q.c.send, q.sendArgs[:]...)
 	if rc := int32(r); rc != 0 {
 		return q.refused(provider.OpPostSend, rc)
@@ -82,7 +82,7 @@ func (q *qp) PostRecv(id uint64, s provider.Slot) error {
 	}
 	p := q.recv.v
 	p.wr.wrID = id
-	p.sge = sge{s.Addr, s.Bytes, s.LKey}
+	p.sge = sge{addr: s.Addr, length: s.Bytes, lkey: s.LKey}
 	r, _, _ := purego.SyscallN(q.c.recv, q.recvArgs[:]...)
 	if rc := int32(r); rc != 0 {
 		return q.refused(provider.OpPostRecv, rc)
