@@ -19,7 +19,7 @@ export CGO_CPPFLAGS := -DGGML_USE_CPU_REPACK
 
 # set-up comes before what needs it, also with -j.
 .NOTPARALLEL:
-.PHONY: help run test build demo check bench model fuzz setup setup-test headless
+.PHONY: help run test test-rdma-vm build demo check bench model fuzz setup setup-test headless
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -45,6 +45,9 @@ headless: ## bin/daisy without windows: needs no GL or X11 libraries
 
 demo: setup build model ## two nodes on this machine answer a question together
 	bin/daisy demo --nodes 2 --model $(MODEL) --prompt "What is the capital of France?"
+
+test-rdma-vm: setup-test ## the RDMA tests on real verbs devices: soft-RoCE in a small virtual machine
+	.ci/test-rdma-vm.sh
 
 check: ## gofmt, vet, staticcheck, import rules, go mod tidy
 	.ci/check.sh

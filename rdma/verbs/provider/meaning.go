@@ -165,7 +165,7 @@ func (e *Error) modifyRTR() meaning {
 	switch g := e.general(); {
 	case e.Errno == eInvalid && e.Apple:
 		return meaning{ErrAddress, "the GID or its index is not usable here: the network interface of this port needs an IPv4 address of its own and must not be owned by the Thunderbolt bridge"}
-	case e.Errno == eInvalid:
+	case e.Errno == eInvalid, g == noData && !e.Apple:
 		return meaning{ErrAddress, "the GID or its index is not usable here, or the path MTU exceeds the port's"}
 	case g == timedOut:
 		return meaning{ErrUnreachable, "the peer's address does not answer on this port: check that both ends mean the same cable, and the route"}

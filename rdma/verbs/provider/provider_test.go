@@ -27,6 +27,7 @@ func TestErrors(t *testing.T) {
 		{provider.OpModifyRTR, 110, linux, provider.ErrUnreachable, "ETIMEDOUT"},
 		{provider.OpModifyRTR, 96, apple, provider.ErrStale, "restart"},
 		{provider.OpModifyRTR, 16, apple, provider.ErrStale, "restart"},
+		{provider.OpModifyRTR, 61, linux, provider.ErrAddress, "index"},
 		{provider.OpModifyInit, 22, linux, provider.ErrInvalid, "refused"},
 		{provider.OpCreateQP, 16, apple, provider.ErrLimit, "cannot help"},
 		{provider.OpCreateQP, 102, apple, provider.ErrUnsupported, "UC"},
