@@ -2,110 +2,91 @@ package rdma
 
 import "context"
 
-// DirectLimit is the length in bytes up to which three or more ranks all-reduce
-// by direct exchange: every rank sends its whole input to every other. Above
-// it they reduce-scatter and all-gather, which moves 2(N-1)/N instead of N-1
-// times the input but takes two rounds. Two ranks always exchange directly.
-//
-// BenchmarkAllReduceAlgorithm measures where the two cross: between 32 and
-// 64 KiB for three, four and eight ranks over loopback TCP.
-const DirectLimit = 32 << 10
-
 // AllReduce replaces x, on every rank, by the sum of all ranks' x. All ranks
-// give the same length. The sum is formed in rank order, whichever algorithm
-// runs, so equal inputs give equal bits everywhere and every time.
+// give the same length, which may be smaller than the world size.
 func (g *Group) AllReduce(ctx context.Context, x []float32) error {
-	tag, err := g.begin(ctx, OpAllReduce, 0, 4*len(x))
+	return g.AllReduceAs(ctx, F32, x)
+}
+
+// AllReduceAs is AllReduce with the values in another form on their way. All
+// ranks give the same one. The sum is formed in float32 of contributions that
+// are all rounded to w. Above DirectLimit (or RelayLimit) the sums have to
+// travel too and are rounded once more, on all ranks alike; on a ring or chain
+// that happens at every rank that they pass. With one rank nothing travels and
+// nothing is rounded.
+func (g *Group) AllReduceAs(ctx context.Context, w Wire, x []float32) error {
+	if err := w.check(); err != nil {
+		return err
+	}
+	return g.allReduceBy(ctx, g.chooseAllReduce(len(x)*w.Bytes()), w, x)
+}
+
+func (g *Group) allReduceBy(ctx context.Context, a algorithm, w Wire, x []float32) error {
+	tag, err := g.begin(ctx, OpAllReduce.as(w), 0, len(x)*w.Bytes())
 	if err != nil {
 		return err
 	}
 	switch {
 	case g.worldSize == 1:
-	case g.worldSize == 2 || 4*len(x) <= DirectLimit:
-		err = g.allReduceDirect(tag, x)
+	case a == whole:
+		err = g.allReduceWhole(tag, w, x)
 	default:
-		err = g.allReduceScattered(tag, x)
+		err = g.allReduceInParts(tag, w, x)
 	}
-	return g.end(OpAllReduce, err)
+	return g.end(tag.Op, err)
 }
 
-func (g *Group) allReduceDirect(tag Tag, x []float32) error {
-	n := len(x)
-	others := g.scratchFor((g.worldSize - 1) * n)
-	mine := asBytes(x)
-	err := g.exchange(tag, func(int) []byte { return mine }, func(from int) []byte {
-		return asBytes(others[g.slot(from)*n:][:n])
-	})
-	if err != nil {
+// allReduceWhole brings every rank's input to every other and sums in rank
+// order.
+func (g *Group) allReduceWhole(tag Tag, w Wire, x []float32) error {
+	n := len(x) * w.Bytes()
+	g.memory.reset(g.worldSize * slot(n))
+	for r := range g.ins {
+		if r == g.rank {
+			g.ins[r] = g.image(w, x)
+		} else {
+			g.ins[r] = g.memory.take(n)
+		}
+	}
+	err := g.gather(tag)
+	if err == nil {
+		w.sum(x, g.ins)
+	}
+	return err
+}
+
+// allReduceInParts sums each part on the rank that looks after it and brings
+// the sums to all.
+func (g *Group) allReduceInParts(tag Tag, w Wire, x []float32) error {
+	size := w.Bytes()
+	from, to := Share(len(x), g.worldSize, g.rank)
+	mine := x[from:to]
+	g.memory.reset(slot(len(x)*size) + g.reduceMemory(len(x)*size))
+	image := g.image(w, x)
+	if err := g.reduceParts(tag, w, mine, image); err != nil {
 		return err
 	}
-	addInRankOrder(g.rank, x, others)
-	return nil
+	if w != F32 {
+		w.pack(image[from*size:to*size], mine)
+	}
+	for r := range g.ins {
+		from, to := Share(len(x), g.worldSize, r)
+		g.ins[r] = image[from*size : to*size]
+	}
+	err := g.gather(tag)
+	if err == nil && w != F32 {
+		w.unpack(x, image)
+	}
+	return err
 }
 
-// allReduceScattered makes rank r responsible for the r-th of nearly equal
-// parts of x.
-func (g *Group) allReduceScattered(tag Tag, x []float32) error {
-	part := func(r int) []float32 {
-		n := uint64(len(x))
-		w := uint64(g.worldSize)
-		return x[uint64(r)*n/w : uint64(r+1)*n/w]
+// image returns x as it travels: for F32 x itself, else a packed copy in memory
+// taken for it.
+func (g *Group) image(w Wire, x []float32) []byte {
+	if w == F32 {
+		return asBytes(x)
 	}
-	mine := part(g.rank)
-	n := len(mine)
-	others := g.scratchFor((g.worldSize - 1) * n)
-	err := g.exchange(tag, func(to int) []byte { return asBytes(part(to)) }, func(from int) []byte {
-		return asBytes(others[g.slot(from)*n:][:n])
-	})
-	if err != nil {
-		return err
-	}
-	addInRankOrder(g.rank, mine, others)
-	return g.exchange(tag, func(int) []byte { return asBytes(mine) }, func(from int) []byte {
-		return asBytes(part(from))
-	})
-}
-
-// slot is a peer's place among the other ranks.
-func (g *Group) slot(r int) int {
-	if r > g.rank {
-		return r - 1
-	}
-	return r
-}
-
-// exchange sends one message to every other rank and receives one from each.
-// Short messages all leave before the first is awaited, so that their latencies
-// overlap; long ones go step by step, each a send and a receive at once.
-func (g *Group) exchange(tag Tag, out, in func(r int) []byte) error {
-	if g.worldSize == 2 {
-		r := 1 - g.rank
-		return g.transport.SendRecv(tag, r, out(r), r, in(r))
-	}
-	longest := 0
-	for step := 1; step < g.worldSize; step++ {
-		longest = max(longest, len(out(g.peerAt(step))))
-	}
-	if longest > g.transport.EagerLimit() {
-		for step := 1; step < g.worldSize; step++ {
-			to, from := g.peerAt(step), g.peerAt(g.worldSize-step)
-			if err := g.transport.SendRecv(tag, to, out(to), from, in(from)); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	for step := 1; step < g.worldSize; step++ {
-		to := g.peerAt(step)
-		if err := g.transport.Send(to, tag, out(to)); err != nil {
-			return err
-		}
-	}
-	for step := 1; step < g.worldSize; step++ {
-		from := g.peerAt(g.worldSize - step)
-		if err := g.transport.Recv(from, tag, in(from)); err != nil {
-			return err
-		}
-	}
-	return nil
+	b := g.memory.take(len(x) * w.Bytes())
+	w.pack(b, x)
+	return b
 }

@@ -20,7 +20,7 @@ func BenchmarkAllReduceAlgorithm(b *testing.B) {
 	for _, algorithm := range []struct {
 		name string
 		run  func(*rdma.Group, context.Context, []float32) error
-	}{{"direct", (*rdma.Group).AllReduceDirect}, {"scattered", (*rdma.Group).AllReduceScattered}} {
+	}{{"direct", (*rdma.Group).AllReduceWhole}, {"scattered", (*rdma.Group).AllReduceInParts}} {
 		for _, world := range []int{2, 3, 4, 8} {
 			for _, kib := range []int{4, 16, 32, 64, 128, 1024} {
 				b.Run(fmt.Sprintf("%s/tcp/ranks=%d/bytes=%d", algorithm.name, world, kib<<10), func(b *testing.B) {

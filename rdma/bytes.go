@@ -4,8 +4,8 @@ package rdma
 
 import "unsafe"
 
-// The wire is little-endian, and float32 values go there as they lie in memory:
-// the build constraint above leaves out the machines where that would be wrong.
+// The wire is little-endian, and values go there as they lie in memory: the
+// build constraint above leaves out the machines where that would be wrong.
 
 // asBytes is the memory of x, not a copy.
 func asBytes(x []float32) []byte {
@@ -13,4 +13,8 @@ func asBytes(x []float32) []byte {
 		return nil
 	}
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), 4*len(x))
+}
+
+func bytesOf(x []uint64) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), 8*len(x))
 }

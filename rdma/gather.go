@@ -17,10 +17,11 @@ func (g *Group) AllGather(ctx context.Context, out, in []byte) error {
 	if err != nil {
 		return err
 	}
-	part := func(r int) []byte { return out[r*n:][:n] }
-	copy(part(g.rank), in)
-	err = g.exchange(tag, func(int) []byte { return in }, part)
-	return g.end(OpAllGather, err)
+	for r := range g.ins {
+		g.ins[r] = out[r*n:][:n]
+	}
+	copy(g.ins[g.rank], in)
+	return g.end(OpAllGather, g.gather(tag))
 }
 
 // AllGatherV is AllGather for contributions of different lengths, which every
@@ -38,7 +39,20 @@ func (g *Group) AllGatherV(ctx context.Context, parts [][]byte) error {
 	if err != nil {
 		return err
 	}
-	mine := parts[g.rank]
-	err = g.exchange(tag, func(int) []byte { return mine }, func(from int) []byte { return parts[from] })
-	return g.end(OpAllGather, err)
+	copy(g.ins, parts)
+	return g.end(OpAllGather, g.gather(tag))
+}
+
+// gather brings g.ins[r] of every rank r to all others.
+func (g *Group) gather(tag Tag) error {
+	if g.worldSize == 1 {
+		return nil
+	}
+	if g.line != nil {
+		return g.line.gather(tag, g.ins)
+	}
+	for r := range g.outs {
+		g.outs[r] = g.ins[g.rank]
+	}
+	return g.exchange(tag)
 }

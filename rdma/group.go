@@ -3,6 +3,7 @@ package rdma
 import (
 	"context"
 	"fmt"
+	"sync"
 )
 
 // A Group is this process's membership in a set of ranks, for one epoch. See
@@ -23,9 +24,13 @@ type Group struct {
 	epoch           uint64
 	rank, worldSize int
 
-	collective lane      // guards seq and scratch
-	seq        uint32    // collectives so far
-	scratch    []float32 // values of other ranks, kept for the next call
+	collective lane     // guards all up to line
+	seq        uint32   // collectives so far
+	memory     memory   // what collectives work in
+	outs, ins  [][]byte // by rank: what the collective sends and receives
+	line       *line    // nil where every pair is connected
+
+	closing sync.Once
 
 	out, in []pairLane // by rank: Send and Recv
 }
@@ -42,6 +47,13 @@ type pairLane struct {
 func NewGroup(t Transport, epoch uint64) *Group {
 	g := &Group{transport: t, epoch: epoch, rank: t.Rank(), worldSize: t.WorldSize()}
 	g.collective.init(g)
+	g.outs = make([][]byte, g.worldSize)
+	g.ins = make([][]byte, g.worldSize)
+	if topology, ok := t.(Topology); ok {
+		if order, ring := findLine(topology, g.worldSize); order != nil {
+			g.line = newLine(g, order, ring)
+		}
+	}
 	g.out = make([]pairLane, g.worldSize)
 	g.in = make([]pairLane, g.worldSize)
 	for r := range g.worldSize {
@@ -87,6 +99,13 @@ func (g *Group) Close() error {
 		g.out[r].release()
 		g.in[r].release()
 	}
+	// The lane was free after the transport had ended: no collective runs any
+	// more, and none will.
+	g.closing.Do(func() {
+		if g.line != nil {
+			g.line.hand.stop()
+		}
+	})
 	return err
 }
 
@@ -98,7 +117,7 @@ func (g *Group) Send(ctx context.Context, to int, p []byte) error {
 		return fmt.Errorf("send: %w", err)
 	}
 	l := &g.out[to]
-	err := l.enter(ctx)
+	err := l.enter(ctx, OpSend)
 	if err == nil {
 		err = g.transport.Send(to, Tag{Op: OpSend, Seq: l.seq, Bytes: uint64(len(p))}, p)
 		l.seq++
@@ -117,7 +136,7 @@ func (g *Group) Recv(ctx context.Context, from int, p []byte) error {
 		return fmt.Errorf("receive: %w", err)
 	}
 	l := &g.in[from]
-	err := l.enter(ctx)
+	err := l.enter(ctx, OpSend)
 	if err == nil {
 		err = g.transport.Recv(from, Tag{Op: OpSend, Seq: l.seq, Bytes: uint64(len(p))}, p)
 		l.seq++
@@ -139,30 +158,19 @@ func (g *Group) checkPeer(r int) error {
 // begin starts a collective of so many bytes and returns the tag of its
 // messages. Unless it fails, end must follow.
 func (g *Group) begin(ctx context.Context, op Op, root int, nBytes int) (Tag, error) {
-	if err := g.collective.enter(ctx); err != nil {
-		return Tag{}, fmt.Errorf("%v: %w", op, err)
+	if err := g.collective.enter(ctx, op); err != nil {
+		return Tag{}, named(op, err)
 	}
 	g.seq++
 	return Tag{Op: op, Root: uint16(root), Seq: g.seq, Bytes: uint64(nBytes)}, nil
 }
 
 func (g *Group) end(op Op, err error) error {
+	clear(g.outs) // what belongs to the caller again
+	clear(g.ins)
 	g.collective.leave()
 	if err != nil {
 		return fmt.Errorf("%v: %w", op, err)
 	}
 	return nil
 }
-
-// scratchFor returns memory for n values that lasts until the collective ends.
-func (g *Group) scratchFor(n int) []float32 {
-	if cap(g.scratch) < n {
-		g.scratch = make([]float32, n)
-	}
-	return g.scratch[:n]
-}
-
-// peerAt counts the other ranks from this one: step 1 is the next rank, step
-// worldSize-1 the one before. At any step every rank sends to one and receives
-// from one.
-func (g *Group) peerAt(step int) int { return (g.rank + step) % g.worldSize }

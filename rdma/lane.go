@@ -19,8 +19,10 @@ type lane struct {
 	done <-chan struct{} // of the context registered last
 	stop func() bool     // takes that registration back
 	id   uint64          // numbers the registrations
-	// running is the registration whose operation runs, 0 when none does.
+	// running is the registration whose operation runs, 0 when none does; op is
+	// which operation that is, for the error.
 	running atomic.Uint64
+	op      atomic.Uint32
 }
 
 func (l *lane) init(g *Group) {
@@ -30,7 +32,7 @@ func (l *lane) init(g *Group) {
 
 // enter waits for the lane and starts an operation. When it returns an error,
 // nothing has started, nothing was sent and the group is as before.
-func (l *lane) enter(ctx context.Context) error {
+func (l *lane) enter(ctx context.Context, op Op) error {
 	select {
 	case l.turn <- struct{}{}:
 	default:
@@ -55,6 +57,7 @@ func (l *lane) enter(ctx context.Context) error {
 	}
 	// First the mark, then the look at the context: a cancellation finds the
 	// mark or is found here.
+	l.op.Store(uint32(op))
 	l.running.Store(l.id)
 	if ctx.Err() != nil {
 		l.leave()
@@ -74,7 +77,7 @@ func (l *lane) register(ctx context.Context) {
 	l.done = ctx.Done()
 	l.stop = context.AfterFunc(ctx, func() {
 		if l.running.Load() == id {
-			l.group.transport.Abort(contextError(ctx))
+			l.group.transport.Abort(&cutOff{Op(l.op.Load()), contextError(ctx)})
 		}
 	})
 }
@@ -102,4 +105,21 @@ func contextError(ctx context.Context) error {
 		return err
 	}
 	return fmt.Errorf("%w: %w", err, cause)
+}
+
+// cutOff is the cause when an operation's context was done before it was.
+type cutOff struct {
+	op  Op
+	err error
+}
+
+func (e *cutOff) Error() string { return fmt.Sprintf("%v: %v", e.op, e.err) }
+func (e *cutOff) Unwrap() error { return e.err }
+
+// named says which operation failed, unless the error says so.
+func named(op Op, err error) error {
+	if c, ok := err.(*cutOff); ok && c.op == op {
+		return err
+	}
+	return fmt.Errorf("%v: %w", op, err)
 }

@@ -16,36 +16,6 @@ const (
 	OpReduceScatter Op = 6
 )
 
-// Wire is how the float32 values of a sum travel between ranks.
-type Wire uint8
-
-const (
-	F32  Wire = 0 // as they are
-	F16  Wire = 1 // IEEE 754 binary16
-	BF16 Wire = 2 // the upper half of a float32, rounded
-)
-
-// Bytes is the length of one value.
-func (w Wire) Bytes() int {
-	if w == F32 {
-		return 4
-	}
-	return 2
-}
-
-// String is "f32", "f16" or "bf16".
-func (w Wire) String() string {
-	switch w {
-	case F32:
-		return "f32"
-	case F16:
-		return "f16"
-	case BF16:
-		return "bf16"
-	}
-	return fmt.Sprintf("wire type %d", uint8(w))
-}
-
 // as is the sum o with its values in another form.
 func (o Op) as(w Wire) Op { return o | Op(w)<<4 }
 

@@ -1,41 +1,130 @@
 package transporttest
 
 import (
-	"bytes"
+	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"testing"
 
 	"daisy/rdma"
 )
 
-// runCollectives crosses every collective with world sizes and lengths and
-// compares with serial code. Sums are compared bit by bit.
+// runCollectives crosses every collective with world sizes, wirings, wire types
+// and lengths and compares with serial code. Sums are compared bit by bit.
 func runCollectives(t *testing.T, h Harness) {
-	for world := 1; world <= 8; world++ {
-		t.Run(fmt.Sprintf("ranks=%d", world), func(t *testing.T) {
-			gs := h.groups(t, world)
-			for _, n := range lengths(world) {
-				testAllReduce(t, gs, n)
-				testAllGather(t, gs, n)
-				testAllGatherV(t, gs, n)
-				testBroadcast(t, gs, n)
+	for _, world := range h.worlds() {
+		for _, s := range []shape{mesh, ring, chain} {
+			if s == chain && world < 3 || s == ring && world < 4 {
+				continue // the same as a mesh
 			}
-			testBarrier(t, gs)
-		})
+			t.Run(fmt.Sprintf("ranks=%d/%v", world, s), func(t *testing.T) {
+				gs := h.shaped(t, world, s)
+				for _, n := range h.lengths(world, s) {
+					testAllGather(t, gs, n)
+					testAllGatherV(t, gs, n)
+					testBroadcast(t, gs, n)
+					testSums(t, gs, s, rdma.F32, (n+3)/4)
+					if n < 100<<10 || world == 3 && n < 1<<20 {
+						testSums(t, gs, s, rdma.F16, (n+1)/2)
+						testSums(t, gs, s, rdma.BF16, (n+1)/2)
+					}
+				}
+				testBarrier(t, gs)
+			})
+		}
 	}
 }
 
-// lengths counts float32 values: none, one, fewer than ranks, primes, around
-// the thresholds of the algorithms and of the transports, large.
-func lengths(world int) []int {
-	d := rdma.DirectLimit / 4
-	ls := []int{0, 1, 2, 7, 127, 1021, d - 1, d, d + 1, 2*d - 1, 2 * d, 2*d + 1, 16381, 300007}
-	if world <= 3 {
-		ls = append(ls, 2<<20+17)
+// shaped is groups with a wiring.
+func (h Harness) shaped(t *testing.T, world int, s shape) []*rdma.Group {
+	if s == mesh {
+		return h.groups(t, world)
 	}
-	return ls
+	ts := h.open(t, world)
+	for r := range ts {
+		ts[r] = wired{ts[r], s}
+	}
+	return h.wrap(t, ts)
+}
+
+// lengths are in bytes: none, one, fewer values than ranks, odd, around pages,
+// around the thresholds of algorithms and transports, large. Of the long ones
+// every world size gets some.
+func (h Harness) lengths(world int, s shape) []int {
+	ls := []int{0, 1, 4, 5, 13, 28, 1021, 4095, 4096, 4097, 32<<10 - 1, 32 << 10, 32<<10 + 1, 64<<10 - 4, 64 << 10, 64<<10 + 5}
+	if s == mesh || world == 3 || s == ring && world == 4 {
+		ls = append(ls, 512<<10-1, 512<<10, 512<<10+1)
+	}
+	if s == mesh && world == 2 || world == 3 {
+		ls = append(ls, 4<<20+13)
+	}
+	return slices.DeleteFunc(ls, func(n int) bool { return h.MaxBytes > 0 && n > h.MaxBytes })
+}
+
+func testSums(t *testing.T, gs []*rdma.Group, s shape, w rdma.Wire, n int) {
+	t.Helper()
+	raw := make([][]float32, len(gs))
+	travelling := make([][]float32, len(gs))
+	for r := range gs {
+		raw[r] = values(r, n)
+		travelling[r] = raw[r]
+		if len(gs) > 1 { // one rank alone rounds nothing
+			travelling[r] = roundAll(w, raw[r])
+		}
+	}
+	inParts := s.sum(w, travelling, true)
+	testReduceScatter(t, gs, w, raw, inParts)
+	want := s.sum(w, travelling, false)
+	if s.summedInParts(len(gs), n*w.Bytes()) {
+		want = roundAll(w, inParts)
+	}
+	testAllReduce(t, gs, w, raw, want)
+}
+
+func testAllReduce(t *testing.T, gs []*rdma.Group, w rdma.Wire, raw [][]float32, want []float32) {
+	t.Helper()
+	succeed(t, gs, func(rank int, g *rdma.Group) error {
+		x := slices.Clone(raw[rank])
+		if err := g.AllReduceAs(t.Context(), w, x); err != nil {
+			return err
+		}
+		return same(x, want, "all-reduce in %v of %d values", w, len(x))
+	})
+}
+
+func testReduceScatter(t *testing.T, gs []*rdma.Group, w rdma.Wire, raw [][]float32, sum []float32) {
+	t.Helper()
+	succeed(t, gs, func(rank int, g *rdma.Group) error {
+		n := len(sum)
+		from, to := rdma.Share(n, len(gs), rank)
+		in := slices.Clone(raw[rank])
+		out := in[from:to] // in place
+		if n%2 == 1 {
+			out = make([]float32, to-from)
+		}
+		if err := g.ReduceScatter(t.Context(), w, out, in); err != nil {
+			return err
+		}
+		if err := same(out, sum[from:to], "reduce-scatter in %v of %d values", w, n); err != nil {
+			return err
+		}
+		if slices.Equal(in[:from], raw[rank][:from]) && slices.Equal(in[to:], raw[rank][to:]) {
+			return nil
+		}
+		return errors.New("reduce-scatter changes what is not its own")
+	})
+}
+
+func same(got, want []float32, format string, args ...any) error {
+	if slices.Equal(got, want) {
+		return nil // there are no NaNs and no zeros to mistake
+	}
+	for i := range got {
+		if got[i] != want[i] {
+			return fmt.Errorf("%s: value %d is %g, serial sum %g", fmt.Sprintf(format, args...), i, got[i], want[i])
+		}
+	}
+	return fmt.Errorf("%s: %d values, not %d", fmt.Sprintf(format, args...), len(got), len(want))
 }
 
 // values are such that another order of summation gives other bits: any
@@ -45,119 +134,7 @@ func values(rank, n int) []float32 {
 	s := uint64(rank)<<32 + uint64(n) + 1
 	for i := range x {
 		s = s*6364136223846793005 + 1442695040888963407
-		b := uint32(s >> 32)
-		x[i] = math.Float32frombits(b&0x807fffff | (119+b>>23&15)<<23)
+		x[i] = value(uint32(s >> 32))
 	}
 	return x
-}
-
-func testAllReduce(t *testing.T, gs []*rdma.Group, n int) {
-	t.Helper()
-	want := values(0, n)
-	for r := 1; r < len(gs); r++ {
-		for i, v := range values(r, n) {
-			want[i] += v
-		}
-	}
-	succeed(t, gs, func(rank int, g *rdma.Group) error {
-		x := values(rank, n)
-		if err := g.AllReduce(t.Context(), x); err != nil {
-			return err
-		}
-		if slices.Equal(x, want) {
-			return nil // there are no NaNs and no zeros to mistake
-		}
-		for i := range x {
-			if x[i] != want[i] {
-				return fmt.Errorf("all-reduce of %d: value %d is %g, serial sum %g", n, i, x[i], want[i])
-			}
-		}
-		return nil
-	})
-}
-
-func testAllGather(t *testing.T, gs []*rdma.Group, n int) {
-	t.Helper()
-	succeed(t, gs, func(rank int, g *rdma.Group) error {
-		in, out := make([]byte, n), make([]byte, n*len(gs))
-		fill(in, rank)
-		if err := g.AllGather(t.Context(), out, in); err != nil {
-			return err
-		}
-		for r := range gs {
-			if err := check(out[r*n:][:n], r); err != nil {
-				return fmt.Errorf("all-gather of %d: part of rank %d: %w", n, r, err)
-			}
-		}
-		return nil
-	})
-}
-
-func testAllGatherV(t *testing.T, gs []*rdma.Group, n int) {
-	t.Helper()
-	succeed(t, gs, func(rank int, g *rdma.Group) error {
-		parts := make([][]byte, len(gs))
-		for r := range parts {
-			parts[r] = make([]byte, n*r/2) // rank 0 gives nothing
-		}
-		fill(parts[rank], rank)
-		if err := g.AllGatherV(t.Context(), parts); err != nil {
-			return err
-		}
-		for r := range parts {
-			if err := check(parts[r], r); err != nil {
-				return fmt.Errorf("uneven all-gather of %d: part of rank %d: %w", n, r, err)
-			}
-		}
-		return nil
-	})
-}
-
-func testBroadcast(t *testing.T, gs []*rdma.Group, n int) {
-	t.Helper()
-	want := make([]byte, n)
-	fill(want, n)
-	succeed(t, gs, func(rank int, g *rdma.Group) error {
-		for root := range gs {
-			p := make([]byte, n)
-			if rank == root {
-				copy(p, want)
-			}
-			if err := g.Broadcast(t.Context(), root, p); err != nil {
-				return err
-			}
-			if !bytes.Equal(p, want) {
-				return fmt.Errorf("broadcast of %d from rank %d differs", n, root)
-			}
-		}
-		return nil
-	})
-}
-
-// testBarrier checks that nobody leaves a barrier before everybody has come.
-func testBarrier(t *testing.T, gs []*rdma.Group) {
-	t.Helper()
-	for late := range gs {
-		come := make(chan struct{})
-		wait := start(t, func() error {
-			succeed(t, gs, func(rank int, g *rdma.Group) error {
-				if rank == late {
-					close(come)
-				}
-				if err := g.Barrier(t.Context()); err != nil {
-					return err
-				}
-				select {
-				case <-come:
-					return nil
-				default:
-					return fmt.Errorf("rank %d left before rank %d came", rank, late)
-				}
-			})
-			return nil
-		})
-		if err := wait(); err != nil {
-			t.Fatal(err)
-		}
-	}
 }

@@ -11,18 +11,20 @@ import (
 )
 
 var groupCases = []testCase{
-	{"cancel in progress ends the group", testCancelInProgress},
-	{"cancel before the start does not", testCancelBefore},
-	{"cancel between operations does not", testCancelBetween},
-	{"deadline in progress", testDeadline},
-	{"different operations", testDifferentOps},
-	{"different lengths", testDifferentLengths},
-	{"wrong arguments", testArguments},
-	{"peer killed in a collective", testKilledInCollective},
-	{"close after the last collective", testCloseAfterCollective},
-	{"two groups at once", testTwoGroups},
-	{"send and receive", testSendRecv},
-	{"no allocation", testNoAllocation},
+	{"cancel in progress ends the group", 3, testCancelInProgress},
+	{"cancel before the start does not", 2, testCancelBefore},
+	{"cancel between operations does not", 2, testCancelBetween},
+	{"deadline in progress", 2, testDeadline},
+	{"deadline of every operation", 3, testDeadlines},
+	{"different operations", 5, testDifferentOps},
+	{"different lengths", 3, testDifferentLengths},
+	{"wrong arguments", 2, testArguments},
+	{"peer killed in a collective", 4, testKilledInCollective},
+	{"late rank", 4, testLateRank},
+	{"close after the last collective", 4, testCloseAfterCollective},
+	{"two groups at once", 3, testTwoGroups},
+	{"send and receive", 3, testSendRecv},
+	{"no allocation", 3, testNoAllocation},
 }
 
 func testCancelInProgress(t *testing.T, h Harness) {
@@ -40,7 +42,7 @@ func testCancelInProgress(t *testing.T, h Harness) {
 	for _, err := range []error{other(), ended(t, gs[2])} {
 		require.ErrorIs(t, err, rdma.ErrAborted)
 		require.NotErrorIs(t, err, context.Canceled)
-		require.ErrorContains(t, err, "rank 1 ended the group: context canceled: the user pressed stop")
+		require.ErrorContains(t, err, "rank 1 ended the group: barrier: context canceled: the user pressed stop")
 	}
 }
 
@@ -89,7 +91,7 @@ func testDeadline(t *testing.T, h Harness) {
 	close(ctx.passed)
 	require.ErrorIs(t, wait(), context.DeadlineExceeded)
 	require.ErrorIs(t, ended(t, gs[1]), rdma.ErrAborted)
-	require.ErrorContains(t, gs[1].Err(), "rank 0 ended the group: context deadline exceeded")
+	require.ErrorContains(t, gs[1].Err(), "rank 0 ended the group: all-gather: context deadline exceeded")
 	require.ErrorIs(t, gs[1].Barrier(t.Context()), rdma.ErrAborted)
 	require.ErrorIs(t, gs[0].Barrier(t.Context()), context.DeadlineExceeded)
 }
@@ -111,7 +113,7 @@ func testDifferentOps(t *testing.T, h Harness) {
 }
 
 func testDifferentLengths(t *testing.T, h Harness) {
-	for _, n := range []int{0, 10, rdma.DirectLimit / 4, 1 << 20} {
+	for _, n := range []int{0, 10, rdma.DirectLimit / 4, h.bytes(4<<20)/4 - 1} {
 		gs := h.groups(t, 3)
 		for r, err := range all(t, gs, func(rank int, g *rdma.Group) error {
 			return g.AllReduce(t.Context(), make([]float32, n+rank/2))
@@ -137,36 +139,6 @@ func testArguments(t *testing.T, h Harness) {
 	succeed(t, gs, func(_ int, g *rdma.Group) error { return g.Barrier(ctx) })
 }
 
-func testKilledInCollective(t *testing.T, h Harness) {
-	for _, n := range []int{16, 1 << 18} {
-		gs, ts := h.groupsAndTransports(t, 4)
-		running := make(chan struct{}, len(gs))
-		waits := make([]func() error, len(gs))
-		for r, g := range gs {
-			waits[r] = start(t, func() error {
-				x := make([]float32, n)
-				for i := 0; ; i++ {
-					if err := g.AllReduce(t.Context(), x); err != nil {
-						return err
-					}
-					if i == 4 {
-						running <- struct{}{}
-					}
-				}
-			})
-		}
-		for range gs {
-			<-running
-		}
-		h.Kill(ts[2])
-		for r, wait := range waits {
-			if err := wait(); r != 2 {
-				requireLost(t, err, 2)
-			}
-		}
-	}
-}
-
 // testCloseAfterCollective leaves as soon as each rank is done itself: nobody
 // may take that for a failure of the collective.
 func testCloseAfterCollective(t *testing.T, h Harness) {
@@ -185,15 +157,37 @@ func testCloseAfterCollective(t *testing.T, h Harness) {
 	}
 }
 
+// testTwoGroups runs different collectives of two groups at once, short and
+// long ones.
 func testTwoGroups(t *testing.T, h Harness) {
 	gs := append(h.groups(t, 3), h.groups(t, 3)...)
+	n := h.bytes(300<<10) / 4
 	succeed(t, gs, func(i int, g *rdma.Group) error {
+		group := i / 3
+		x, part := make([]float32, n), make([]float32, n/3)
 		for round := range 50 {
-			x := []float32{float32(i / 3), float32(round)}
+			length := 2
+			if (round+group)%5 == 0 {
+				length = n / 3 * 3
+			}
+			x := x[:length]
+			for j := range x {
+				x[j] = float32(group + 1)
+			}
+			x[0] = float32(round)
+			if group == 1 && length > 2 {
+				if err := g.ReduceScatter(t.Context(), rdma.BF16, part, x); err != nil {
+					return err
+				}
+				if part[length/3-1] != 6 {
+					return errors.New("groups are mixed up")
+				}
+				continue
+			}
 			if err := g.AllReduce(t.Context(), x); err != nil {
 				return err
 			}
-			if x[0] != 3*float32(i/3) || x[1] != 3*float32(round) {
+			if x[0] != 3*float32(round) || x[length-1] != 3*float32(group+1) {
 				return errors.New("groups are mixed up")
 			}
 		}
@@ -238,8 +232,9 @@ func testNoAllocation(t *testing.T, h Harness) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
-	for _, n := range []int{64, 4096, 1 << 18} {
-		gs := h.groups(t, 3)
+	// The last are three ranks in a chain.
+	for i, n := range []int{64, 4096, h.bytes(1<<20) / 4, 4096, h.bytes(1<<20) / 4} {
+		gs := h.shaped(t, 3, shape(i/3*2))
 		ctx, cancel := context.WithCancel(context.Background())
 		const rounds = 50
 		turn := make([]chan bool, len(gs))
@@ -250,10 +245,14 @@ func testNoAllocation(t *testing.T, h Harness) {
 				x := make([]float32, n)
 				p := make([]byte, n)
 				all := make([]byte, 3*n)
+				from, to := rdma.Share(n, 3, r)
+				part := make([]float32, to-from)
 				for range turn[r] {
 					for range rounds {
-						done <- errors.Join(g.AllReduce(ctx, x), g.Broadcast(ctx, 1, p),
+						err := errors.Join(g.AllReduce(ctx, x), g.AllReduceAs(ctx, rdma.F16, x),
+							g.ReduceScatter(ctx, rdma.BF16, part, x), g.Broadcast(ctx, 1, p),
 							g.AllGather(ctx, all, p), g.Barrier(ctx))
+						done <- err
 					}
 				}
 			}()
@@ -268,7 +267,7 @@ func testNoAllocation(t *testing.T, h Harness) {
 				}
 			}
 		}
-		got := testing.AllocsPerRun(3, round) / (4 * rounds * float64(len(gs)))
+		got := testing.AllocsPerRun(3, round) / (6 * rounds * float64(len(gs)))
 		for _, c := range turn {
 			close(c)
 		}

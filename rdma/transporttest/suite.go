@@ -14,6 +14,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -32,32 +33,61 @@ type Harness struct {
 	// Kill makes a rank vanish as the death of its process would: without a
 	// farewell. It may be called while the rank is in use.
 	Kill func(t rdma.Transport)
+	// LinkKinds are the kinds that the links of the transport may have; none
+	// means that all are of Kind.
+	LinkKinds []string
+	// Worlds are the world sizes of the collectives, 1 to 8 unless set. Cases
+	// that need more ranks than the largest are skipped.
+	Worlds []int
+	// MaxBytes limits the length of messages where a transport is slow, as on
+	// an emulated device. It must be several times the EagerLimit; 0 is no
+	// limit.
+	MaxBytes int
 	// Allocations allows for a library below the transport that allocates: so
 	// many times per collective of three ranks. Transports themselves must not.
 	Allocations float64
 }
 
 // patience bounds every wait of the suite; only a hang uses it up.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // Run runs the suite.
 func Run(t *testing.T, h Harness) {
-	t.Run("transport", func(t *testing.T) {
-		for _, c := range transportCases {
-			t.Run(c.name, func(t *testing.T) { c.run(t, h) })
-		}
-	})
-	t.Run("group", func(t *testing.T) {
-		for _, c := range groupCases {
-			t.Run(c.name, func(t *testing.T) { c.run(t, h) })
-		}
-	})
+	t.Run("transport", func(t *testing.T) { h.runCases(t, transportCases) })
+	t.Run("group", func(t *testing.T) { h.runCases(t, groupCases) })
 	t.Run("collectives", func(t *testing.T) { runCollectives(t, h) })
 }
 
 type testCase struct {
-	name string
-	run  func(t *testing.T, h Harness)
+	name  string
+	ranks int // how many it needs
+	run   func(t *testing.T, h Harness)
+}
+
+func (h Harness) runCases(t *testing.T, cases []testCase) {
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			if most := slices.Max(h.worlds()); c.ranks > most {
+				t.Skipf("needs %d ranks; this harness has at most %d", c.ranks, most)
+			}
+			c.run(t, h)
+		})
+	}
+}
+
+func (h Harness) worlds() []int {
+	if len(h.Worlds) > 0 {
+		return h.Worlds
+	}
+	return []int{1, 2, 3, 4, 5, 6, 7, 8}
+}
+
+// bytes is n, or less where messages are limited.
+func (h Harness) bytes(n int) int {
+	if h.MaxBytes > 0 {
+		return min(n, h.MaxBytes)
+	}
+	return n
 }
 
 // open makes the transports, checks who they are, and closes them at the end
@@ -97,12 +127,32 @@ func (h Harness) groups(tb testing.TB, worldSize int) []*rdma.Group {
 func (h Harness) groupsAndTransports(tb testing.TB, worldSize int) ([]*rdma.Group, []rdma.Transport) {
 	tb.Helper()
 	ts := h.open(tb, worldSize)
-	gs := make([]*rdma.Group, worldSize)
+	return h.wrap(tb, ts), ts
+}
+
+// wrap makes groups and checks what their data go over.
+func (h Harness) wrap(tb testing.TB, ts []rdma.Transport) []*rdma.Group {
+	tb.Helper()
+	gs := make([]*rdma.Group, len(ts))
+	kinds := h.LinkKinds
+	if len(kinds) == 0 {
+		kinds = []string{h.Kind}
+	}
 	for r, t := range ts {
 		gs[r] = rdma.NewGroup(t, 7)
 		tb.Cleanup(func() { gs[r].Close() })
+		links := gs[r].Links()
+		require.Len(tb, links, len(ts)-1)
+		for i, l := range links {
+			peer := i
+			if i >= r {
+				peer++
+			}
+			require.Equal(tb, peer, l.Peer, "links of rank %d", r)
+			require.Contains(tb, kinds, l.Kind, "what the link of ranks %d and %d is", r, peer)
+		}
 	}
-	return gs, ts
+	return gs
 }
 
 // start runs f and returns a function that waits for its result.

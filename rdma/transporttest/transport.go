@@ -2,6 +2,7 @@ package transporttest
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"daisy/rdma"
@@ -10,37 +11,38 @@ import (
 )
 
 var transportCases = []testCase{
-	{"order and sizes", testOrder},
-	{"both send first", testBothSendFirst},
-	{"ring of large messages", testRing},
-	{"eager messages need no receiver", testEager},
-	{"directions are independent", testConcurrent},
-	{"late receiver", testLate},
-	{"mismatch", testMismatch},
-	{"peer killed while idle", testKilledIdle},
-	{"peer killed while another is awaited", testKilledElsewhere},
-	{"peer killed in mid-message", testKilledMidMessage},
-	{"abort carries its cause", testAbort},
-	{"abort frees a blocked sender", testAbortBlockedSend},
-	{"close is no failure of what was sent", testCloseAfterSend},
-	{"close returns blocked calls", testCloseBlocked},
-	{"double close", testDoubleClose},
+	{"order and sizes", 2, testOrder},
+	{"both send first", 2, testBothSendFirst},
+	{"ring of large messages", 5, testRing},
+	{"eager messages need no receiver", 2, testEager},
+	{"directions are independent", 3, testConcurrent},
+	{"late receiver", 2, testLate},
+	{"mismatch", 2, testMismatch},
+	{"peer killed while idle", 3, testKilledIdle},
+	{"peer killed while another is awaited", 3, testKilledElsewhere},
+	{"peer killed in mid-message", 3, testKilledMidMessage},
+	{"abort carries its cause", 4, testAbort},
+	{"abort frees a blocked sender", 2, testAbortBlockedSend},
+	{"close is no failure of what was sent", 3, testCloseAfterSend},
+	{"close returns blocked calls", 2, testCloseBlocked},
+	{"double close", 2, testDoubleClose},
 }
 
 func tagged(op rdma.Op, n int) rdma.Tag { return rdma.Tag{Op: op, Bytes: uint64(n)} }
 
 // sizes lists message lengths: none, one, odd, around pages, around what the
 // transport buffers, and large.
-func sizes(t rdma.Transport) []int {
+func (h Harness) sizes(t rdma.Transport) []int {
 	e := t.EagerLimit()
-	return []int{0, 1, 3, 1021, 4095, 4096, 4097, 32<<10 - 1, 32 << 10, 32<<10 + 1,
+	ls := []int{0, 1, 3, 1021, 4095, 4096, 4097, 32<<10 - 1, 32 << 10, 32<<10 + 1,
 		e - 1, e, e + 1, 512<<10 - 1, 512 << 10, 512<<10 + 1, 4<<20 + 13, 0, 1}
+	return slices.DeleteFunc(ls, func(n int) bool { return h.MaxBytes > 0 && n > h.MaxBytes })
 }
 
 func testOrder(t *testing.T, h Harness) {
 	ts := h.open(t, 2)
 	succeed(t, ts, func(rank int, m rdma.Transport) error {
-		for i, n := range sizes(m) {
+		for i, n := range h.sizes(m) {
 			p := make([]byte, n)
 			tag := tagged(rdma.OpSend, n)
 			tag.Seq = uint32(i)
@@ -64,7 +66,7 @@ func testOrder(t *testing.T, h Harness) {
 
 func testBothSendFirst(t *testing.T, h Harness) {
 	ts := h.open(t, 2)
-	for _, n := range append(sizes(ts[0]), 8<<20) {
+	for _, n := range append(h.sizes(ts[0]), h.bytes(8<<20)) {
 		succeed(t, ts, func(rank int, m rdma.Transport) error {
 			out, in := make([]byte, n), make([]byte, n)
 			fill(out, rank)
@@ -77,7 +79,8 @@ func testBothSendFirst(t *testing.T, h Harness) {
 }
 
 func testRing(t *testing.T, h Harness) {
-	const world, n = 5, 3 << 20
+	const world = 5
+	n := h.bytes(3 << 20)
 	succeed(t, h.open(t, world), func(rank int, m rdma.Transport) error {
 		next, before := (rank+1)%world, (rank+world-1)%world
 		out, in := make([]byte, n), make([]byte, n)
@@ -142,7 +145,7 @@ func testConcurrent(t *testing.T, h Harness) {
 
 func testLate(t *testing.T, h Harness) {
 	ts := h.open(t, 2)
-	const n = 2 << 20 // more than is buffered
+	n := h.bytes(2 << 20) // more than is buffered
 	p := make([]byte, n)
 	fill(p, 9)
 	wait := start(t, func() error { return ts[0].Send(1, tagged(rdma.OpSend, n), p) })
@@ -157,7 +160,7 @@ func testLate(t *testing.T, h Harness) {
 }
 
 func testMismatch(t *testing.T, h Harness) {
-	for _, n := range []int{0, 5, 100 << 10, 4 << 20} {
+	for _, n := range []int{0, 5, h.bytes(100 << 10), h.bytes(4<<20) - 1} {
 		ts := h.open(t, 2)
 		wait := start(t, func() error { return ts[0].Send(1, tagged(rdma.OpBroadcast, n), make([]byte, n)) })
 		err := ts[1].Recv(0, tagged(rdma.OpAllReduce, n), make([]byte, n))
@@ -200,7 +203,7 @@ func testKilledElsewhere(t *testing.T, h Harness) {
 }
 
 func testKilledMidMessage(t *testing.T, h Harness) {
-	const n = 16 << 20
+	n := h.bytes(16 << 20)
 	ts := h.open(t, 3)
 	waits := []func() error{
 		start(t, func() error { return ts[0].Send(2, tagged(rdma.OpSend, n), make([]byte, n)) }),
@@ -238,7 +241,7 @@ func testAbort(t *testing.T, h Harness) {
 }
 
 func testAbortBlockedSend(t *testing.T, h Harness) {
-	const n = 64 << 20
+	n := h.bytes(64 << 20)
 	ts := h.open(t, 2)
 	cause := errors.New("enough")
 	wait := start(t, func() error { return ts[0].Send(1, tagged(rdma.OpSend, n), make([]byte, n)) })
@@ -273,7 +276,7 @@ func testCloseAfterSend(t *testing.T, h Harness) {
 
 func testCloseBlocked(t *testing.T, h Harness) {
 	ts := h.open(t, 2)
-	const n = 32 << 20
+	n := h.bytes(32 << 20)
 	recv := start(t, func() error { return ts[0].Recv(1, tagged(rdma.OpSend, 1), make([]byte, 1)) })
 	send := start(t, func() error { return ts[0].Send(1, tagged(rdma.OpSend, n), make([]byte, n)) })
 	require.NoError(t, ts[0].Close())
