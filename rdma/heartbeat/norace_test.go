@@ -1,0 +1,5 @@
+//go:build !race
+
+package heartbeat
+
+const raceEnabled = false
