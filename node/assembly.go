@@ -14,6 +14,7 @@ import (
 
 	"daisy/node/control"
 	"daisy/rdma"
+	"daisy/rdma/heartbeat"
 	"daisy/rdma/tcp"
 )
 
@@ -28,6 +29,7 @@ type assembly struct {
 	epoch   uint64
 	rank    int
 	members []control.Member
+	beat    *beat
 	arrived chan struct{} // buffer of one: conns has grown
 
 	mu     sync.Mutex // guards the fields below
@@ -40,7 +42,7 @@ type assembly struct {
 // calls it calls forget.
 func (n *Node) expect(epoch uint64, rank int, members []control.Member) *assembly {
 	a := &assembly{
-		node: n, epoch: epoch, rank: rank, members: members, arrived: make(chan struct{}, 1),
+		node: n, epoch: epoch, rank: rank, members: members, beat: n.openBeat(), arrived: make(chan struct{}, 1),
 		conns: make([]net.Conn, len(members)), taken: make([]bool, len(members)),
 	}
 	n.mu.Lock()
@@ -55,6 +57,7 @@ func (a *assembly) forget() {
 	delete(a.node.assemblies, a.epoch)
 	a.node.mu.Unlock()
 	a.closeAll()
+	a.beat.close()
 }
 
 func (a *assembly) closeAll() {
@@ -117,9 +120,18 @@ func (a *assembly) put(rank int, c net.Conn) {
 	}
 }
 
+// connected is a group and what goes with it.
+type connected struct {
+	group  *rdma.Group
+	beats  *heartbeat.Monitor // nil when no other rank has a heartbeat
+	shared bool               // another rank is on this machine
+}
+
 // connect waits until every other rank is connected and makes the group of
-// them. shared says whether another rank is on this machine.
-func (a *assembly) connect(ctx context.Context) (group *rdma.Group, shared bool, err error) {
+// them. From then on their hearts are watched: lost is told of a rank that falls
+// silent, and must not block; the group has been ended then. beatPorts are the
+// ranks', as Start has them.
+func (a *assembly) connect(ctx context.Context, beatPorts []uint16, lost func(*rdma.PeerLostError)) (connected, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, assembleTimeout, errTimeout)
 	defer cancel()
 	dials, dialCtx := errgroup.WithContext(ctx)
@@ -137,7 +149,7 @@ func (a *assembly) connect(ctx context.Context) (group *rdma.Group, shared bool,
 	}
 	if err := dials.Wait(); err != nil {
 		a.closeAll()
-		return nil, false, err
+		return connected{}, err
 	}
 	for missing := a.missing(); len(missing) > 0; missing = a.missing() {
 		select {
@@ -145,27 +157,43 @@ func (a *assembly) connect(ctx context.Context) (group *rdma.Group, shared bool,
 		case <-ctx.Done():
 			a.closeAll()
 			if cause := context.Cause(ctx); !errors.Is(cause, errTimeout) {
-				return nil, false, cause
+				return connected{}, cause
 			}
-			return nil, false, fmt.Errorf("no data connection from %s within %v", strings.Join(missing, ", "), assembleTimeout)
+			return connected{}, fmt.Errorf("no data connection from %s within %v", strings.Join(missing, ", "), assembleTimeout)
 		}
 	}
 	a.mu.Lock()
 	if a.closed {
 		a.mu.Unlock()
-		return nil, false, ErrClosed
+		return connected{}, ErrClosed
 	}
 	conns := a.conns
 	a.conns, a.closed = make([]net.Conn, len(conns)), true // New owns them now
 	a.mu.Unlock()
+	var all connected
 	for _, c := range conns {
-		shared = shared || c != nil && sameMachine(c)
+		all.shared = all.shared || c != nil && sameMachine(c)
+	}
+	watched, err := a.beatPeers(conns, beatPorts)
+	if err != nil {
+		for _, c := range conns {
+			if c != nil {
+				c.Close()
+			}
+		}
+		return connected{}, err
 	}
 	transport, err := tcp.New(a.rank, len(conns), a.epoch, conns)
 	if err != nil {
-		return nil, false, err
+		return connected{}, err
 	}
-	return rdma.NewGroup(transport, a.epoch), shared, nil
+	all.group = rdma.NewGroup(transport, a.epoch)
+	all.beats, err = a.watch(all.group, watched, lost)
+	if err != nil {
+		all.group.Close()
+		return connected{}, err
+	}
+	return all, nil
 }
 
 var errTimeout = errors.New("out of time")

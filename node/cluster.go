@@ -12,6 +12,7 @@ import (
 	"daisy/node/control"
 	"daisy/node/models"
 	"daisy/rdma"
+	"daisy/rdma/heartbeat"
 )
 
 // Cluster is a group of nodes with a model loaded over all of them, from this
@@ -23,14 +24,16 @@ type Cluster struct {
 	model   models.Model
 	invited []control.Member // by rank
 	options inference.Options
-	events  chan memberEvent // to the goroutine that owns the membership
+	events  chan memberEvent         // to the goroutine that owns the membership
+	lost    chan *rdma.PeerLostError // likewise: ranks that fell silent
 
 	ctx  context.Context // ends when the cluster does, with the cause
 	stop context.CancelCauseFunc
 
-	engine *inference.Engine // set before the cluster is published
-	group  *rdma.Group       // the engine's; nil for a cluster of one
-	done   chan struct{}     // all of this node's part has ended
+	engine *inference.Engine  // set before the cluster is published
+	group  *rdma.Group        // the engine's; nil for a cluster of one
+	beats  *heartbeat.Monitor // nil when no other rank has a heartbeat
+	done   chan struct{}      // all of this node's part has ended
 
 	mu         sync.Mutex // guards the fields below
 	members    []Member
@@ -59,7 +62,7 @@ var errLeft = fmt.Errorf("the cluster was %w", ErrClosed)
 func (n *Node) newCluster(epoch uint64, rank int, members []control.Member, model models.Model, options inference.Options) *Cluster {
 	c := &Cluster{
 		node: n, epoch: epoch, rank: rank, model: model, invited: members, options: options,
-		events: make(chan memberEvent), done: make(chan struct{}), progress: make([]control.Progress, len(members)),
+		events: make(chan memberEvent), lost: make(chan *rdma.PeerLostError, len(members)), done: make(chan struct{}), progress: make([]control.Progress, len(members)),
 	}
 	for r, m := range members {
 		c.members = append(c.members, Member{ID: m.ID, Name: m.Name, Rank: r})
@@ -80,6 +83,15 @@ func (c *Cluster) Model() models.Model { return c.model }
 
 // Info describes this node's part of the loaded model.
 func (c *Cluster) Info() inference.Info { return c.engine.Info() }
+
+// Liveness is what the heartbeat knows of the way to each other member, but for
+// those that have none; Stats.Rank is the Member's.
+func (c *Cluster) Liveness() []heartbeat.Stats {
+	if c.beats == nil {
+		return nil
+	}
+	return c.beats.Stats()
+}
 
 // Members are the nodes of the cluster by rank, this one included.
 func (c *Cluster) Members() []Member {
@@ -236,31 +248,35 @@ func (c *Cluster) emitLoading() {
 // loaded is how the loading of this node's shard ended.
 type loaded struct {
 	engine *inference.Engine
-	group  *rdma.Group
-	err    error
+	connected
+	err error
 }
 
 // load connects the ranks and loads this one's shard. The goroutine that does
 // it is awaited through the channel, which yields exactly once.
-func (c *Cluster) load(a *assembly) <-chan loaded {
+func (c *Cluster) load(a *assembly, beatPorts []uint16) <-chan loaded {
 	result := make(chan loaded, 1)
 	go func() { // awaited by whoever reads result
-		result <- c.loadShard(a)
+		result <- c.loadShard(a, beatPorts)
 	}()
 	return result
 }
 
-func (c *Cluster) loadShard(a *assembly) loaded {
+func (c *Cluster) loadShard(a *assembly, beatPorts []uint16) (l loaded) {
 	options := c.options
 	if a != nil {
-		group, shared, err := a.connect(c.ctx)
-		if err != nil {
-			return loaded{err: err}
+		// There is room for each rank once, and none is reported twice.
+		l.connected, l.err = a.connect(c.ctx, beatPorts, func(e *rdma.PeerLostError) { c.lost <- e })
+		if l.err != nil {
+			return l
 		}
-		options = joined(options, group, shared)
+		options = joined(options, l.group, l.shared)
 	}
-	engine, err := inference.Load(c.ctx, c.model.Path, options)
-	return loaded{engine: engine, group: options.Group, err: err}
+	l.engine, l.err = inference.Load(c.ctx, c.model.Path, options)
+	if l.err != nil && l.beats != nil {
+		l.beats.Close()
+	}
+	return l
 }
 
 // joined adds the group to the engine's options. Cores are shared when the owner
@@ -271,15 +287,28 @@ func joined(options inference.Options, group *rdma.Group, shared bool) inference
 	return options
 }
 
+// take keeps what was loaded.
+func (c *Cluster) take(l loaded) { c.engine, c.group, c.beats = l.engine, l.group, l.beats }
+
+// silent says whether a cause is that a heartbeat stopped: then the node has
+// nothing to say any more.
+func silent(cause error) bool {
+	var silence *heartbeat.SilenceError
+	return errors.As(cause, &silence)
+}
+
 // unload ends the engine, and waits: for a step that is running, but not for a
 // rank that will never answer.
 func (c *Cluster) unload(result <-chan loaded) {
 	if result != nil {
 		r := <-result // the cluster's end cancels the loading
-		c.engine, c.group = r.engine, r.group
+		c.take(r)
 	}
 	if c.engine == nil {
 		return
+	}
+	if c.beats != nil {
+		defer c.beats.Close() // last: until then this node lives
 	}
 	if c.group != nil {
 		cause := context.Cause(c.ctx)

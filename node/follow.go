@@ -74,8 +74,20 @@ func (n *Node) follow(ctx context.Context, from ID, stream *control.Stream, invi
 	}
 	options := inference.Options{Threads: n.config.Threads, Context: invite.Context, Sequences: invite.Sequences, Cache: inference.CacheType(invite.Cache), SharedCores: n.config.SharedCores}
 	f := &following{Cluster: n.newCluster(invite.Epoch, rank, invite.Members, model, options), stream: stream}
-	stop := context.AfterFunc(ctx, func() { f.stop(f.blame(0, ErrLost, errors.New("the connection broke"))) })
-	defer stop()
+	broken := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(broken)
+		select {
+		case <-f.ctx.Done(): // the leader's last word was read, or it did not matter
+		case <-time.After(settleTime):
+			f.stop(f.blame(0, ErrLost, errors.New("the connection broke")))
+		}
+	})
+	defer func() {
+		if !stop() {
+			<-broken
+		}
+	}()
 	over := make(chan struct{})
 	reading := make(chan struct{})
 	go func() { // awaited below
@@ -119,7 +131,7 @@ func (f *following) run(invite *control.Invite) (refusal error) {
 	}
 	f.assembly = f.node.expect(f.epoch, f.rank, f.invited)
 	defer f.assembly.forget()
-	if err := f.stream.Send(control.Message{Answer: &control.Answer{Accept: true}}); err != nil {
+	if err := f.stream.Send(control.Message{Answer: &control.Answer{Accept: true, BeatPort: f.assembly.beat.port}}); err != nil {
 		f.stop(f.blame(0, ErrLost, err))
 	}
 	f.serve(time.NewTimer(within + startTimeout))
@@ -175,7 +187,7 @@ func (f *following) serve(start *time.Timer) {
 			switch {
 			case e.message.Start != nil && f.result == nil && f.engine == nil:
 				start.Stop()
-				f.result = f.load(f.assembly)
+				f.result = f.load(f.assembly, e.message.Start.BeatPorts)
 			case e.message.Running != nil && f.engine != nil:
 				f.setWeights(e.message.Running.WeightBytes)
 				f.node.publish(f.Cluster)
@@ -188,8 +200,10 @@ func (f *following) serve(start *time.Timer) {
 				f.stop(f.settle(r.err))
 				return
 			}
-			f.group = r.group
-			f.begin(r.engine)
+			f.take(r)
+			f.begin()
+		case e := <-f.lost:
+			f.stop(f.settle(e))
 		case err := <-f.followed:
 			f.followed = nil
 			f.stop(f.settle(err))
@@ -204,8 +218,8 @@ func (f *following) serve(start *time.Timer) {
 }
 
 // begin follows with a loaded engine and tells the leader so.
-func (f *following) begin(engine *inference.Engine) {
-	f.engine = engine
+func (f *following) begin() {
+	engine := f.engine
 	followed := make(chan error, 1)
 	go func() { followed <- engine.Follow(context.Background()) }() // part waits for it; closing the engine ends it
 	f.followed = followed
@@ -234,6 +248,9 @@ func (f *following) settle(err error) error {
 	if !errors.As(cause, &about) {
 		return cause // of our own making
 	}
+	if silent(cause) && about.ID == f.invited[0].ID {
+		return cause // the leader says nothing more
+	}
 	timer := time.NewTimer(settleTime)
 	defer timer.Stop()
 	for {
@@ -241,6 +258,10 @@ func (f *following) settle(err error) error {
 		case e := <-f.events:
 			if e.err != nil || e.message.End != nil {
 				return f.causeOfEvent(e)
+			}
+		case e := <-f.lost:
+			if e.Rank == 0 {
+				return f.explain(e)
 			}
 		case <-timer.C:
 			return cause

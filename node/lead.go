@@ -37,6 +37,8 @@ const (
 	maxMembers    = 32
 	// partingTime is how long the end of a cluster may take to reach the others.
 	partingTime = 2 * time.Second
+	// lostPartingTime is the same for one that fell silent.
+	lostPartingTime = 300 * time.Millisecond
 	// settleTime is how long a broken group waits to hear from its members why.
 	settleTime = time.Second
 )
@@ -125,7 +127,9 @@ type leading struct {
 	assembly *assembly // nil for a cluster of one
 	result   <-chan loaded
 	links    sync.WaitGroup
-	unlink   context.CancelFunc // ends every link
+	unlink   context.CancelFunc   // ends every link
+	cut      []context.CancelFunc // ends one, by rank
+	ports    []uint16             // of the heartbeats, by rank
 
 	mu      sync.Mutex // guards streams
 	streams []*control.Stream
@@ -154,17 +158,19 @@ func (l *leading) run(joined chan<- error) {
 func (l *leading) gather() error {
 	world := len(l.invited)
 	l.streams = make([]*control.Stream, world)
+	l.ports = make([]uint16, world)
 	if world > 1 {
 		l.assembly = l.node.expect(l.epoch, 0, l.invited)
+		l.ports[0] = l.assembly.beat.port
 		l.link()
 		if err := l.invite(); err != nil {
 			return err
 		}
-		if err := l.tell(control.Message{Start: &control.Start{Epoch: l.epoch}}); err != nil {
+		if err := l.tell(control.Message{Start: &control.Start{Epoch: l.epoch, BeatPorts: l.ports}}); err != nil {
 			return err
 		}
 	}
-	l.result = l.load(l.assembly)
+	l.result = l.load(l.assembly, l.ports)
 	weights := make([]int64, world)
 	ready := make([]bool, world)
 	l.announceLoading(l.waiting(ready))
@@ -175,7 +181,7 @@ func (l *leading) gather() error {
 			if r.err != nil {
 				return l.settle(r.err)
 			}
-			l.engine, l.group = r.engine, r.group
+			l.take(r)
 			ready[0], weights[0] = true, r.engine.Info().WeightBytes
 			l.announceLoading(l.waiting(ready))
 		case e := <-l.events:
@@ -190,6 +196,8 @@ func (l *leading) gather() error {
 			default:
 				return l.blame(e.rank, ErrFailed, errUnexpected)
 			}
+		case e := <-l.lost:
+			return l.explain(e)
 		case <-l.ctx.Done():
 			return context.Cause(l.ctx)
 		}
@@ -224,6 +232,7 @@ func (l *leading) invite() error {
 				return l.blame(e.rank, ErrRefused, errors.New(e.message.Answer.Reason))
 			}
 			accepted[e.rank] = true
+			l.ports[e.rank] = e.message.Answer.BeatPort
 		case <-timer.C:
 			var errs []error
 			for r, yes := range accepted {
@@ -247,6 +256,8 @@ func (l *leading) reign() {
 			if e.err != nil || e.message.End != nil {
 				l.stop(l.causeOfEvent(e))
 			}
+		case e := <-l.lost:
+			l.stop(l.explain(e))
 		case <-l.engine.Done():
 			l.stop(l.settle(l.engine.Err()))
 		case <-l.ctx.Done():
@@ -271,6 +282,8 @@ func (l *leading) settle(err error) error {
 			if e.message.End != nil || e.err != nil && l.invited[e.rank].ID == about.ID {
 				return l.causeOfEvent(e)
 			}
+		case e := <-l.lost: // it says nothing more
+			return l.explain(e)
 		case <-timer.C:
 			return cause
 		case <-l.ctx.Done():
@@ -283,7 +296,12 @@ func (l *leading) settle(err error) error {
 // are free, as far as they answer.
 func (l *leading) part() {
 	parted := make(chan struct{})
-	end := l.endMessage(context.Cause(l.ctx))
+	cause := context.Cause(l.ctx)
+	end := l.endMessage(cause)
+	if r := l.rankOf(cause); silent(cause) && r > 0 {
+		// It is told, in case it wakes, and not waited for.
+		defer time.AfterFunc(lostPartingTime, l.cut[r]).Stop()
+	}
 	go func() { // awaited below
 		defer close(parted)
 		_ = l.tell(end) // who does not hear it notices by the stream's end
@@ -325,9 +343,12 @@ func (l *leading) link() {
 			Name: l.model.Name, Fingerprint: l.model.Fingerprint, Bytes: l.model.Bytes, Architecture: l.model.Architecture,
 		},
 	}}
+	l.cut = make([]context.CancelFunc, len(l.invited))
 	for r := 1; r < len(l.invited); r++ {
+		var own context.Context
+		own, l.cut[r] = context.WithCancel(ctx)
 		l.links.Go(func() {
-			err := l.serveLink(ctx, r, invite)
+			err := l.serveLink(own, r, invite)
 			l.events <- memberEvent{rank: r, err: err}
 		})
 	}
@@ -344,6 +365,9 @@ func (l *leading) serveLink(ctx context.Context, rank int, invite control.Messag
 		return err
 	}
 	defer stream.Abort()
+	// The stream's own context does not end a Receive while its other direction
+	// is idle.
+	defer context.AfterFunc(ctx, stream.Abort)()
 	if !stop() {
 		return context.Cause(l.ctx)
 	}
@@ -395,6 +419,15 @@ func (l *leading) causeOfEvent(e memberEvent) error {
 		e.err = errors.New("it hung up")
 	}
 	return l.blame(e.rank, ErrLost, e.err)
+}
+
+// rankOf is the rank of the node that a cause is about, -1 for none.
+func (l *leading) rankOf(cause error) int {
+	var about *NodeError
+	if !errors.As(cause, &about) {
+		return -1
+	}
+	return slices.IndexFunc(l.invited, func(m control.Member) bool { return m.ID == about.ID })
 }
 
 // waiting names the nodes that are not done.

@@ -64,6 +64,7 @@ type Node struct {
 	server   *control.Server
 	dialer   *control.Dialer
 	finder   *discovery.Service
+	beatPort func(port uint16) uint16 // what others are told of a heartbeat's port; tests make it wrong
 	events   *events
 	peers    *peers
 
@@ -100,7 +101,10 @@ func Start(ctx context.Context, config Config) (_ *Node, err error) {
 	if config.Consent == nil {
 		config.Consent = func(context.Context, Invitation) bool { return false }
 	}
-	n := &Node{config: config, events: newEvents(), assemblies: map[uint64]*assembly{}}
+	n := &Node{
+		config: config, events: newEvents(), assemblies: map[uint64]*assembly{},
+		beatPort: func(port uint16) uint16 { return port },
+	}
 	if n.lock, err = lockFolder(config.Dir); err != nil {
 		return nil, fmt.Errorf("starting the node: %w", err)
 	}

@@ -191,12 +191,12 @@ func TestAssemblyNamesWhoIsMissing(t *testing.T) {
 	assert.Equal(t, []string{"absent"}, a.missing())
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errLeft)
-	_, _, err := a.connect(ctx)
+	_, err := a.connect(ctx, nil, nil)
 	require.ErrorIs(t, err, ErrClosed)
 
 	b := n.expect(8, 1, []control.Member{{ID: fakeID(1), Name: "absent", Addrs: []netip.AddrPort{freePort(t)}}, members[0]})
 	defer b.forget()
-	_, _, err = b.connect(t.Context())
+	_, err = b.connect(t.Context(), nil, nil)
 	require.ErrorIs(t, err, ErrFailed)
 	assert.ErrorContains(t, err, "absent failed: no data connection")
 }

@@ -29,7 +29,8 @@ const (
 )
 
 // processMain is a whole node in a process of its own, to be killed. It prints
-// "in" when it is in a cluster, and ends when its input does.
+// "in" when it is in a cluster, "out:" and the cause when that ends, and ends
+// when its input does.
 func processMain() int {
 	if err := processNode(); err != nil {
 		fmt.Println("error:", err)
@@ -68,7 +69,12 @@ func processNode() error {
 	for n.Cluster() == nil {
 		<-changed
 	}
+	c := n.Cluster()
 	fmt.Println("in")
+	go func() { // at the latest Node.Close ends it
+		<-c.Done()
+		fmt.Println("out:", c.Err())
+	}()
 	_, err = io.Copy(io.Discard, os.Stdin)
 	return err
 }

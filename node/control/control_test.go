@@ -241,6 +241,8 @@ func TestGroupRefusesBadBodies(t *testing.T) {
 		`{"v":1,"start":{},"end":{}}` + "\n":  "2 contents",
 		`{"v":1,"start":{"epoch":-1}}` + "\n": "no message",
 		strings.Repeat("[", maxMessage+1):     "more than",
+		`{"v":1,"start":{"beat_ports":[` + strings.Repeat("1,", maxMembers) + "1]}}\n": "heartbeats of 33 ranks",
+		`{"v":1,"start":{"beat_ports":[65536]}}` + "\n":                                "no message",
 	} {
 		stream, err := d.Group(timeout(t), own.ID())
 		require.NoError(t, err)
@@ -386,6 +388,19 @@ func TestInviteChecks(t *testing.T) {
 	}
 }
 
+// TestMessagesOfBothAges: who knows no heartbeat says nothing of one, and ignores
+// what is said.
+func TestMessagesOfBothAges(t *testing.T) {
+	m, err := decode([]byte(`{"v":1,"start":{"epoch":7}}`))
+	require.NoError(t, err)
+	assert.Equal(t, Start{Epoch: 7}, *m.Start)
+	line, err := encode(Message{Answer: &Answer{Accept: true}})
+	require.NoError(t, err)
+	assert.NotContains(t, string(line), "beat")
+	_, err = decode([]byte(`{"v":1,"start":{"epoch":7,"from a later version":[1]}}`))
+	require.NoError(t, err)
+}
+
 // TestLargestInviteFits: the limits on members, names and addresses keep within
 // the limit on messages.
 func TestLargestInviteFits(t *testing.T) {
@@ -414,7 +429,7 @@ func TestCleanReason(t *testing.T) {
 func FuzzMessage(f *testing.F) {
 	i := invite(f)
 	for _, m := range []Message{
-		{Invite: &i}, {Answer: &Answer{Reason: "no"}}, {Start: &Start{Epoch: 1}}, {Progress: &Progress{1, 2}},
+		{Invite: &i}, {Answer: &Answer{Reason: "no"}}, {Start: &Start{Epoch: 1}}, {Start: &Start{Epoch: 1, BeatPorts: []uint16{0, 65535}}}, {Answer: &Answer{Accept: true, BeatPort: 9}}, {Progress: &Progress{1, 2}},
 		{Ready: &Ready{3}}, {Running: &Running{[]int64{1, 2}}}, {End: &End{EndLost, i.Members[0].ID, "gone"}},
 	} {
 		line, err := encode(m)

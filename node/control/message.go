@@ -89,11 +89,16 @@ type Member struct {
 type Answer struct {
 	Accept bool   `json:"accept"`
 	Reason string `json:"reason,omitempty"`
+	// BeatPort is where the member's heartbeat listens (UDP); 0 if it has none.
+	BeatPort uint16 `json:"beat_port,omitempty"`
 }
 
 // Start tells a member that all have accepted: connect, load.
 type Start struct {
 	Epoch uint64 `json:"epoch"`
+	// BeatPorts are the ranks' heartbeats, 0 for one that has none; nil from a
+	// leader that knows no heartbeats.
+	BeatPorts []uint16 `json:"beat_ports,omitempty"`
 }
 
 // Progress counts the bytes of a member's weights that are loaded.
@@ -180,6 +185,10 @@ func (m *Message) check() error {
 		return m.Invite.check()
 	case m.Answer != nil:
 		m.Answer.Reason = CleanReason(m.Answer.Reason)
+	case m.Start != nil:
+		if n := len(m.Start.BeatPorts); n > maxMembers {
+			return fmt.Errorf("heartbeats of %d ranks", n)
+		}
 	case m.Progress != nil:
 		if p := m.Progress; p.Loaded < 0 || p.Total < p.Loaded {
 			return fmt.Errorf("progress of %d in %d bytes", p.Loaded, p.Total)
