@@ -6,7 +6,7 @@
 // 0 asks for; no tokens, text or sampling state exist there beyond the step that
 // is running.
 //
-// An Engine is safe for concurrent use: requests queue, and one goroutine
-// locked to its thread owns ggml. It never retries: when the group ends, every
+// An Engine is safe for concurrent use: requests queue, and one goroutine owns
+// ggml. It never retries: when the group ends, every
 // running request ends with the group's cause and the Engine must be closed.
 package inference

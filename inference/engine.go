@@ -176,8 +176,6 @@ func shards(f *gguf.File, arch model.Arch, opt Options) ([]plan.Shard, error) {
 // run is the goroutine that owns ggml: it loads, then serves until Close or an
 // error ends it.
 func (e *Engine) run(ctx context.Context, f *gguf.File, arch model.Arch, shards []plan.Shard, opt Options, ready chan<- error) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
 	defer close(e.done)
 	r, err := newRank(ctx, f, arch, shards, opt, &e.info)
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"runtime"
 	"testing"
 
 	"daisy/inference/gguf"
@@ -79,8 +78,6 @@ func forwardFrom(t testing.TB, path string, tokens []int32, world, chunk, first 
 }
 
 func forwardRank(path string, tokens []int32, group *rdma.Group, chunk, first int) (logits []float32, err error) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
 	defer group.Close()
 	defer func() {
 		if err != nil {

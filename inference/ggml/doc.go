@@ -2,8 +2,8 @@
 // buffers, and of the operations those that Daisy's architectures use.
 //
 // Its only caller is package inference and its model code. Nothing here is safe
-// for concurrent use: one goroutine, locked to its thread, owns a Backend and
-// all that belongs to it. Memory is C's: whoever makes a thing frees it, and
+// for concurrent use: one goroutine owns a Backend and all that belongs to
+// it, on whatever thread it runs. Memory is C's: whoever makes a thing frees it, and
 // tensors live as long as their Context. ggml aborts the process on shapes that
 // do not fit, so callers check what comes from a file before they build a
 // graph; what ggml reports by status comes back as an error.

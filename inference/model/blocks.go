@@ -171,7 +171,13 @@ func (b *Builder) SelectOutputs(x ggml.Tensor) ggml.Tensor {
 // every rank the result has the same bits.
 func (b *Builder) SumRanks(x, partial ggml.Tensor) ggml.Tensor {
 	if b.world == 1 {
-		return b.c.AddTo(partial, x)
+		x = b.c.AddTo(partial, x)
+		if b.sums++; b.sums%b.sumsPerSegment == 0 {
+			x = b.placed(x)
+			b.endSegment(ggml.Tensor{}, 0)
+			b.graph = b.c.NewGraph(b.graphNodes)
+		}
+		return x
 	}
 	if b.rank == 0 { // the residual is added by one rank
 		partial = b.c.AddTo(partial, x)
