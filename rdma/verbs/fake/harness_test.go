@@ -19,6 +19,9 @@ var library string // the C fake, compiled once
 
 func TestMain(m *testing.M) {
 	os.Exit(func() int {
+		if library = os.Getenv(childLibrary); library != "" {
+			return m.Run()
+		}
 		dir, err := os.MkdirTemp("", "fakeverbs")
 		if err == nil {
 			defer os.RemoveAll(dir)
@@ -86,7 +89,11 @@ type side struct {
 var usual = provider.QPCap{MaxSendWR: 512, MaxRecvWR: 512, MaxSendSGE: 1, MaxRecvSGE: 1}
 
 func newSide(t *testing.T, f fake.Fabric, p fake.Port, c provider.QPCap) *side {
-	s := &side{t: t, ctx: open(t, f, p)}
+	return sideOf(t, open(t, f, p), c)
+}
+
+func sideOf(t *testing.T, ctx provider.Context, c provider.QPCap) *side {
+	s := &side{t: t, ctx: ctx}
 	var err error
 	s.gid, err = provider.FindGID(s.ctx, 1, netip.Addr{})
 	require.NoError(t, err)
