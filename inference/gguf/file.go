@@ -30,12 +30,21 @@ type part struct {
 // Open opens the model at path and checks its header; it blocks on the disk. For a split model path is the first part,
 // and all parts must lie in the same folder. The error is one line that starts with the path of the file at fault.
 // The caller must Close the file.
-func Open(path string) (*File, error) {
-	f, err := openPart(path)
+func Open(path string) (*File, error) { return open(path, Parse) }
+
+// OpenHeader is Open for files of which only the beginning need be there: metadata and tensor list, as far as
+// HeaderSize. Sizes are those of the whole model; reading tensor data that is missing fails.
+func OpenHeader(path string) (*File, error) { return open(path, ParseHeader) }
+
+// parse is Parse or ParseHeader.
+type parse func(r io.ReaderAt, size int64) (*File, error)
+
+func open(path string, parse parse) (*File, error) {
+	f, err := openPart(path, parse)
 	if err != nil {
 		return nil, err
 	}
-	if err := f.openOtherParts(path); err != nil {
+	if err := f.openOtherParts(path, parse); err != nil {
 		f.Close()
 		return nil, err
 	}
@@ -43,7 +52,7 @@ func Open(path string) (*File, error) {
 }
 
 // openPart opens one file and parses it, without looking for other parts.
-func openPart(path string) (*File, error) {
+func openPart(path string, parse parse) (*File, error) {
 	// A pipe would block for ever and a folder cannot be read: look before opening.
 	info, err := os.Stat(path)
 	if err != nil {
@@ -56,7 +65,7 @@ func openPart(path string) (*File, error) {
 	if err != nil {
 		return nil, pathError(path, err)
 	}
-	f, err := Parse(r, info.Size())
+	f, err := parse(r, info.Size())
 	if err != nil {
 		r.Close()
 		return nil, pathError(path, err)
@@ -77,12 +86,14 @@ func pathError(path string, err error) error {
 // Parse reads and checks the header of the size bytes behind r, which must stay readable while the File is used. It
 // does not look for further parts of a split model.
 func Parse(r io.ReaderAt, size int64) (*File, error) {
+	return newParser(r, size).file()
+}
+
+// ParseHeader is Parse for a file of which the first size bytes are there, at least its header.
+func ParseHeader(r io.ReaderAt, size int64) (*File, error) {
 	p := newParser(r, size)
-	f, err := p.file()
-	if err != nil {
-		return nil, err
-	}
-	return f, nil
+	p.headerOnly = true
+	return p.file()
 }
 
 // Close closes the files that Open opened. No other call may be running or follow.

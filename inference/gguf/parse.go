@@ -23,6 +23,8 @@ type parser struct {
 	buf    [8]byte
 
 	scratch [4 << 10]byte
+
+	headerOnly bool // tensor data may be missing
 }
 
 func newParser(src io.ReaderAt, size int64) *parser {
@@ -208,7 +210,11 @@ func (p *parser) tensorList(f *File, n uint64) {
 	}
 }
 
-// data works out where the tensor data starts, and checks that every tensor lies inside the file, by itself.
+// maxSpan bounds a file of which only the header is there: a header alone must not claim sizes whose sums overflow.
+const maxSpan = 1 << 50
+
+// data works out where the tensor data starts, and checks that every tensor lies inside the file, by itself. For a header
+// alone, it works out the size that the file would have.
 func (p *parser) data(f *File) {
 	if p.err != nil {
 		return
@@ -239,7 +245,13 @@ func (p *parser) data(f *File) {
 			return
 		}
 		t.Offset += start
-		if t.Offset > p.size || n > p.size-t.Offset {
+		if p.headerOnly {
+			if t.Offset > maxSpan || n > maxSpan-t.Offset {
+				p.fail("tensor %q of %d bytes at byte %d: a file cannot be as large", printable(t.Name), n, t.Offset)
+				return
+			}
+			f.parts[0].size = max(f.parts[0].size, t.Offset+n)
+		} else if t.Offset > p.size || n > p.size-t.Offset {
 			p.fail("truncated: tensor %q needs %d bytes at byte %d, the file has %d", printable(t.Name), n, t.Offset, p.size)
 			return
 		}

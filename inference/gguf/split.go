@@ -35,7 +35,7 @@ func SplitPaths(path string) []string {
 }
 
 // openOtherParts opens the further parts of the split model whose first part f is, and takes their tensors in.
-func (f *File) openOtherParts(path string) error {
+func (f *File) openOtherParts(path string, parse parse) error {
 	count, ok := f.Uint(keySplitCount)
 	if !ok || count <= 1 {
 		return nil
@@ -51,7 +51,7 @@ func (f *File) openOtherParts(path string) error {
 		return fmt.Errorf("%s: first of %d parts, but not named like one (name-00001-of-%05d.gguf)", path, count, count)
 	}
 	for i, p := range paths[1:] {
-		other, err := openPart(p)
+		other, err := openPart(p, parse)
 		if err != nil {
 			return fmt.Errorf("%w (part %d of %d)", err, i+2, count)
 		}

@@ -27,18 +27,48 @@ type TensorData struct {
 // general.alignment among kv says (a uint32), by 32 bytes without it. It does not close w, and reports unsupported
 // values, wrong data sizes, and errors of w.
 func Write(w io.Writer, kv []KV, tensors []TensorData) error {
-	align := int64(DefaultAlignment)
+	list := make([]Tensor, len(tensors))
+	for i, t := range tensors {
+		list[i] = Tensor{Name: t.Name, Shape: t.Shape, Type: t.Type}
+		if n, err := list[i].check(); err == nil && int64(len(t.Data)) != n {
+			return fmt.Errorf("gguf: tensor %q has %d bytes of data, needs %d", t.Name, len(t.Data), n)
+		}
+	}
+	e := encoder{w: bufio.NewWriterSize(w, 256<<10)}
+	align, err := e.header(kv, list)
+	if err != nil {
+		return err
+	}
+	for _, t := range tensors {
+		e.raw(t.Data)
+		e.pad(align)
+	}
+	return e.flush()
+}
+
+// WriteHeader writes what Write would, without the tensors' data: only their names, shapes and types count. OpenHeader
+// reads it.
+func WriteHeader(w io.Writer, kv []KV, tensors []Tensor) error {
+	e := encoder{w: bufio.NewWriterSize(w, 256<<10)}
+	if _, err := e.header(kv, tensors); err != nil {
+		return err
+	}
+	return e.flush()
+}
+
+// header writes all up to the tensor data and returns the alignment.
+func (e *encoder) header(kv []KV, tensors []Tensor) (align int64, err error) {
+	align = DefaultAlignment
 	for _, p := range kv {
 		if p.Key != "general.alignment" {
 			continue
 		}
 		a, ok := p.Value.(uint32)
 		if !ok || a == 0 || a&(a-1) != 0 || a > MaxAlignment {
-			return fmt.Errorf("gguf: alignment %v is no uint32 power of two", p.Value)
+			return 0, fmt.Errorf("gguf: alignment %v is no uint32 power of two", p.Value)
 		}
 		align = int64(a)
 	}
-	e := encoder{w: bufio.NewWriterSize(w, 256<<10)}
 	e.raw([]byte("GGUF"))
 	e.u32(3)
 	e.u64(uint64(len(tensors)))
@@ -46,17 +76,14 @@ func Write(w io.Writer, kv []KV, tensors []TensorData) error {
 	for _, p := range kv {
 		e.str(p.Key)
 		if err := e.value(p.Value); err != nil {
-			return fmt.Errorf("gguf: key %q: %w", p.Key, err)
+			return 0, fmt.Errorf("gguf: key %q: %w", p.Key, err)
 		}
 	}
 	var offset int64
 	for _, t := range tensors {
-		n, err := Tensor{Name: t.Name, Shape: t.Shape, Type: t.Type}.check()
+		n, err := t.check()
 		if err != nil {
-			return fmt.Errorf("gguf: %w", err)
-		}
-		if int64(len(t.Data)) != n {
-			return fmt.Errorf("gguf: tensor %q has %d bytes of data, needs %d", t.Name, len(t.Data), n)
+			return 0, fmt.Errorf("gguf: %w", err)
 		}
 		e.str(t.Name)
 		e.u32(uint32(len(t.Shape)))
@@ -68,14 +95,7 @@ func Write(w io.Writer, kv []KV, tensors []TensorData) error {
 		offset += (n + align - 1) / align * align
 	}
 	e.pad(align)
-	for _, t := range tensors {
-		e.raw(t.Data)
-		e.pad(align)
-	}
-	if e.err != nil {
-		return e.err
-	}
-	return e.w.Flush()
+	return align, nil
 }
 
 // encoder keeps the first write error.
@@ -91,6 +111,13 @@ func (e *encoder) raw(b []byte) {
 		_, e.err = e.w.Write(b)
 		e.n += int64(len(b))
 	}
+}
+
+func (e *encoder) flush() error {
+	if e.err != nil {
+		return e.err
+	}
+	return e.w.Flush()
 }
 
 func (e *encoder) pad(align int64) {
