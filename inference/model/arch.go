@@ -187,8 +187,7 @@ func Shape(f *gguf.File, a Arch) plan.Shape {
 		if !ok {
 			continue
 		}
-		switch spec.Rule {
-		case HeadColumns:
+		if spec.Rule == HeadColumns {
 			// Columns are cut where quantisation blocks begin.
 			block := int(t.Type.BlockSize())
 			for s.HeadUnit*p.valueDim()%block != 0 {
@@ -197,11 +196,6 @@ func Shape(f *gguf.File, a Arch) plan.Shape {
 			for (s.KVHeadUnit*p.Group()*p.valueDim())%block != 0 && s.KVHeadUnit < p.KVHeads {
 				s.KVHeadUnit++
 			}
-			s.HeadWeights += int(t.Elements()) / p.KVHeads
-		case HeadRows, KVHeadRows, QKVRows, HeadStack:
-			s.HeadWeights += int(t.Elements()) / p.KVHeads
-		case FFNRows, FFNColumns, GateUpRows:
-			s.FFNWeights += int(t.Elements()) / p.FFN
 		}
 	}
 	return s

@@ -9,9 +9,10 @@ import (
 // ErrTooManyRanks: the model has fewer parts than ranks; leave ranks out.
 var ErrTooManyRanks = errors.New("too many ranks for this model")
 
-// Deal cuts n elements into one range for each share, in order and without
-// gaps, in proportion to the shares by largest remainder. Cuts fall on multiples
-// of unit, every range is non-empty, and the last takes an incomplete unit.
+// Deal cuts n elements into one range for each share, in order and without gaps,
+// so that the rank whose part is largest for its share has as little as can be.
+// Cuts fall on multiples of unit, every range is non-empty, and the last takes an
+// incomplete unit. ErrTooManyRanks when there are fewer units than shares.
 func Deal(n, unit int, shares []float64) ([]Range, error) {
 	sum := 0.0
 	for _, x := range shares {
@@ -20,26 +21,28 @@ func Deal(n, unit int, shares []float64) ([]Range, error) {
 		}
 		sum += x
 	}
+	if math.IsInf(sum, 0) {
+		return nil, errors.New("the shares are too large to add")
+	}
 	if n < 1 || unit < 1 {
 		return nil, fmt.Errorf("nothing to deal: %d in units of %d", n, unit)
 	}
-	units := (n + unit - 1) / unit
+	units := n/unit + min(1, n%unit)
 	if len(shares) == 0 || units < len(shares) {
 		return nil, fmt.Errorf("%d ranks: %w", len(shares), ErrTooManyRanks)
 	}
-	// Every rank gets one unit; the rest goes where most is missing, one by one
-	// in rank order for equal claims.
+	// Every rank gets what it can claim in whole, at least one unit. The rest goes,
+	// one by one, where it makes the least work, to the lowest rank among equals.
 	got := make([]int, len(shares))
 	left := units
 	for i, x := range shares {
-		got[i] = max(1, int(float64(units)*x/sum))
+		got[i] = max(1, int(float64(units)*(x/sum)))
 		left -= got[i]
 	}
-	claim := func(i int) float64 { return float64(units)*shares[i]/sum - float64(got[i]) }
 	for ; left > 0; left-- {
 		best := 0
 		for i := range got {
-			if claim(i) > claim(best) {
+			if float64(got[i]+1)/shares[i] < float64(got[best]+1)/shares[best] {
 				best = i
 			}
 		}
@@ -48,7 +51,7 @@ func Deal(n, unit int, shares []float64) ([]Range, error) {
 	for ; left < 0; left++ { // tiny shares were rounded up to one unit
 		most := -1
 		for i := range got {
-			if got[i] > 1 && (most < 0 || claim(i) < claim(most)) {
+			if got[i] > 1 && (most < 0 || float64(got[i])/shares[i] > float64(got[most])/shares[most]) {
 				most = i
 			}
 		}

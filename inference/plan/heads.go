@@ -2,7 +2,6 @@ package plan
 
 import (
 	"errors"
-	"fmt"
 	"math"
 )
 
@@ -24,7 +23,7 @@ func (s Shape) dealHeads(shares []float64) ([]Range, error) {
 	if !errors.Is(err, ErrTooManyRanks) {
 		return nil, err
 	}
-	why := fmt.Errorf("%d KV heads in units of %d: %w", s.KVHeads, s.KVHeadUnit, err)
+	why := &CutError{"attention heads", s.heads(), s.headUnit(), len(shares), err}
 	unit, n := s.headUnit(), s.heads()
 	if unit < 1 || n/unit > maxCuts || n/unit < len(shares) || len(shares) > MaxRanks || s.KVHeads < 1 || n%s.KVHeads != 0 {
 		return nil, why

@@ -10,14 +10,16 @@ type Shape struct {
 	KVHeads, KVHeadUnit int // the unit is of whole groups of query heads
 	FFN, FFNUnit        int
 	Vocab, VocabUnit    int
-	// Weights that go with one KV head and with one feed-forward column, in all
-	// layers: what balances an uneven deal of heads.
-	HeadWeights, FFNWeights int
 }
 
 // Whole is the shard of a rank that holds whole layers.
 func (s Shape) Whole() Shard {
 	return Shard{Range{0, s.heads()}, Range{0, s.KVHeads}, Range{0, s.FFN}, Range{0, s.Vocab}}
+}
+
+// Solo is the plan of a single rank.
+func (s Shape) Solo() Plan {
+	return Plan{[]Stage{{Range{0, s.Layers}, []int{0}, []Shard{s.Whole()}}}}
 }
 
 // TensorParallel deals every layer to all ranks as Plan does, but never a KV head
@@ -26,28 +28,29 @@ func TensorParallel(s Shape, shares []float64) ([]Shard, error) {
 	shards, err := s.deal(shares)
 	for i := 1; i < len(shards); i++ {
 		if shards[i].KVHeads.Lo < shards[i-1].KVHeads.Hi {
-			return nil, fmt.Errorf("%d KV heads in units of %d for %d ranks: %w", s.KVHeads, s.KVHeadUnit, len(shares), ErrTooManyRanks)
+			return nil, &CutError{"KV heads", s.KVHeads, s.KVHeadUnit, len(shares), ErrTooManyRanks}
 		}
 	}
 	return shards, err
 }
 
 // deal cuts a layer over ranks in proportion to shares (by rank, all positive).
-// Heads are few, so feed-forward columns even out what heads could not. With more
-// ranks than KV heads, several ranks hold the same KV head and share its query
-// heads.
+// Each part is dealt out for itself: ranks meet after attention and after the
+// feed-forward block, so a rank with much of one gains nothing from little of the
+// other. With more ranks than KV heads, several ranks hold the same KV head and
+// share its query heads.
 func (s Shape) deal(shares []float64) ([]Shard, error) {
 	heads, err := s.dealHeads(shares)
 	if err != nil {
 		return nil, err
 	}
+	ffn, err := Deal(s.FFN, s.FFNUnit, shares)
+	if err != nil {
+		return nil, &CutError{"feed-forward columns", s.FFN, s.FFNUnit, len(shares), err}
+	}
 	vocab, err := Deal(s.Vocab, s.VocabUnit, shares)
 	if err != nil {
-		return nil, fmt.Errorf("%d vocabulary rows: %w", s.Vocab, err)
-	}
-	ffn, err := Deal(s.FFN, s.FFNUnit, s.ffnShares(heads, shares))
-	if err != nil {
-		return nil, fmt.Errorf("%d feed-forward columns in units of %d: %w", s.FFN, s.FFNUnit, err)
+		return nil, &CutError{"vocabulary rows", s.Vocab, s.VocabUnit, len(shares), err}
 	}
 	shards := make([]Shard, len(shares))
 	for i := range shards {
@@ -55,6 +58,20 @@ func (s Shape) deal(shares []float64) ([]Shard, error) {
 	}
 	return shards, nil
 }
+
+// CutError says which part of a model cannot be cut for so many ranks.
+type CutError struct {
+	What    string // in the plural
+	N, Unit int    // elements, and how many a quantisation block keeps together
+	Ranks   int
+	err     error
+}
+
+func (e *CutError) Error() string {
+	return fmt.Sprintf("%d %s in units of %d for %d ranks: %v", e.N, e.What, e.Unit, e.Ranks, e.err)
+}
+
+func (e *CutError) Unwrap() error { return e.err }
 
 // Part is a stage before it is dealt out: layers, ranks in ascending order, and
 // the shares that these have in each layer.
@@ -85,26 +102,6 @@ func (s Shape) Plan(parts ...Part) (Plan, error) {
 		p.Stages = append(p.Stages, Stage{part.Layers, part.Ranks, shards})
 	}
 	return p, nil
-}
-
-// ffnShares are the shares of the feed-forward columns that bring each rank's
-// weights nearest to its share of the layer.
-func (s Shape) ffnShares(heads []Range, shares []float64) []float64 {
-	if s.FFNWeights <= 0 {
-		return shares
-	}
-	sum := 0.0
-	for _, x := range shares {
-		sum += x
-	}
-	one := float64(s.HeadWeights) / float64(s.group()) // of a query head
-	layer := float64(s.KVHeads)*float64(s.HeadWeights) + float64(s.FFN)*float64(s.FFNWeights)
-	least := float64(s.FFNUnit) * float64(s.FFNWeights)
-	out := make([]float64, len(shares))
-	for i, x := range shares {
-		out[i] = max(least, layer*x/sum-float64(float64(heads[i].Len())*one))
-	}
-	return out
 }
 
 func (s Shape) heads() int {
