@@ -55,6 +55,6 @@ func rootCommand() *cobra.Command {
 	}
 	place.flag(root)
 	flags.flags(root)
-	root.AddCommand(runCommand(&place), serveCommand(&place), demoCommand(), benchCommand(), modelsCommand(&place))
+	root.AddCommand(runCommand(&place), serveCommand(&place), demoCommand(), benchCommand(), modelsCommand(&place), planCommand(&place))
 	return root
 }

@@ -203,8 +203,12 @@ func (s *search) whyTogether(c *Choice, best Candidate) Reason {
 		for _, x := range c.Candidates {
 			if x.Kind == KindSolo && x.Nodes[0] == n && x.Refused.Code == CodeNoRoom {
 				args := map[string]any{"node": s.nodes[n].Name, "needed": x.Refused.Args["needed"], "free": x.Refused.Args["free"], "nodes": len(best.Nodes)}
-				return Reason{CodeNeedsRoom, args, fmt.Sprintf("no Mac has room for it alone: %s needed, %s free on %s; on %d Macs it fits",
-					gb(x.Memory[0].Total()), gb(float64(s.nodes[n].Memory)), s.nodes[n].Name, len(best.Nodes))}
+				who := "no Mac has"
+				if s.u.Leader >= 0 { // it is the only one that was asked
+					who = s.nodes[n].Name + " has no"
+				}
+				return Reason{CodeNeedsRoom, args, fmt.Sprintf("%s room for it alone: %s needed, %s free on %s; on %d Macs it fits",
+					who, gb(x.Memory[0].Total()), gb(float64(s.nodes[n].Memory)), s.nodes[n].Name, len(best.Nodes))}
 			}
 		}
 	}

@@ -23,7 +23,7 @@ func (s Shape) dealHeads(shares []float64) ([]Range, error) {
 	if !errors.Is(err, ErrTooManyRanks) {
 		return nil, err
 	}
-	why := &CutError{"attention heads", s.heads(), s.headUnit(), len(shares), err}
+	why := &CutError{"attention heads", s.heads(), s.headUnit(), s.group(), len(shares), err}
 	unit, n := s.headUnit(), s.heads()
 	if unit < 1 || n/unit > maxCuts || n/unit < len(shares) || len(shares) > MaxRanks || s.KVHeads < 1 || n%s.KVHeads != 0 {
 		return nil, why

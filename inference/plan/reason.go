@@ -44,7 +44,7 @@ func gb(bytes float64) string { return fmt.Sprintf("%.1f GB", bytes/1e9) }
 
 // tps writes tokens per second.
 func tps(x float64) string {
-	if x >= 10 {
+	if x >= 20 {
 		return fmt.Sprintf("%.0f", x)
 	}
 	return fmt.Sprintf("%.1f", x)
@@ -70,8 +70,11 @@ func cannotCut(err error) *Reason {
 	why := fmt.Sprintf("the model's %d %s cannot be shared by %d Macs", cut.N, cut.What, cut.Ranks)
 	if cut.Unit > 1 {
 		why += fmt.Sprintf(": its quantisation keeps %d together", cut.Unit)
+		if cut.Group > 1 {
+			why += fmt.Sprintf(", and %d share a KV head", cut.Group)
+		}
 	}
-	return &Reason{CodeCut, map[string]any{"what": cut.What, "count": cut.N, "unit": cut.Unit, "ranks": cut.Ranks}, why}
+	return &Reason{CodeCut, map[string]any{"what": cut.What, "count": cut.N, "unit": cut.Unit, "group": cut.Group, "ranks": cut.Ranks}, why}
 }
 
 func fewLayers(layers, stages int) *Reason {

@@ -44,7 +44,7 @@ func sparse(layers int) *Model {
 
 // mac is a node of about an M4 Max.
 func mac(name string, memory int64) Node {
-	return Node{Name: name, Memory: memory, Bandwidth: 490e9, Compute: 11e12, Launch: 50e-6, Layer: 100e-6}
+	return Node{Name: name, Memory: memory, Bandwidth: 490e9, Compute: 11e12, Launch: 10e-6, Layer: 50e-6}
 }
 
 func macs(n int, memory int64) (nodes []Node) {
@@ -87,8 +87,10 @@ func requireSound(t *testing.T, s *search, c Candidate) {
 		}
 		requireKV(t, s.m.Shape, st.Shards)
 	}
-	for l, n := range layers {
-		require.Equal(t, 1, n, "layer %d", l)
+	for l, n := range layers { // plain comparisons in what runs a million times
+		if n != 1 {
+			t.Fatalf("layer %d is in %d stages", l, n)
+		}
 	}
 	require.Len(t, c.Memory, len(c.Nodes))
 	for r, mem := range c.Memory {
@@ -107,11 +109,14 @@ func requireOnce(t *testing.T, what string, shards []Shard, of func(Shard) Range
 	t.Helper()
 	next := 0
 	for _, sh := range shards {
-		require.Equal(t, next, of(sh).Lo, what)
-		require.Greater(t, of(sh).Hi, next, what)
+		if of(sh).Lo != next || of(sh).Hi <= next {
+			t.Fatalf("%s: %v follows %d", what, of(sh), next)
+		}
 		next = of(sh).Hi
 	}
-	require.Equal(t, n, next, what)
+	if next != n {
+		t.Fatalf("%s: %d of %d", what, next, n)
+	}
 }
 
 // requireKV checks that each query head's KV head is on its rank, that no other
@@ -120,14 +125,14 @@ func requireKV(t *testing.T, s Shape, shards []Shard) {
 	t.Helper()
 	group := s.heads() / s.KVHeads
 	for _, sh := range shards {
-		used := make(map[int]int)
+		used := make([]int, s.KVHeads)
 		for h := sh.Heads.Lo; h < sh.Heads.Hi; h++ {
-			require.True(t, sh.KVHeads.Contains(h/group))
 			used[h/group]++
 		}
-		require.Len(t, used, sh.KVHeads.Len())
-		for _, n := range used {
-			require.Equal(t, used[sh.KVHeads.Lo], n)
+		for kv, n := range used {
+			if want := used[sh.KVHeads.Lo]; sh.KVHeads.Contains(kv) && n != want || !sh.KVHeads.Contains(kv) && n != 0 {
+				t.Fatalf("KV head %d has %d query heads on a rank of %v", kv, n, sh)
+			}
 		}
 	}
 }

@@ -28,7 +28,7 @@ func TensorParallel(s Shape, shares []float64) ([]Shard, error) {
 	shards, err := s.deal(shares)
 	for i := 1; i < len(shards); i++ {
 		if shards[i].KVHeads.Lo < shards[i-1].KVHeads.Hi {
-			return nil, &CutError{"KV heads", s.KVHeads, s.KVHeadUnit, len(shares), ErrTooManyRanks}
+			return nil, &CutError{"KV heads", s.KVHeads, s.KVHeadUnit, 1, len(shares), ErrTooManyRanks}
 		}
 	}
 	return shards, err
@@ -46,11 +46,11 @@ func (s Shape) deal(shares []float64) ([]Shard, error) {
 	}
 	ffn, err := Deal(s.FFN, s.FFNUnit, shares)
 	if err != nil {
-		return nil, &CutError{"feed-forward columns", s.FFN, s.FFNUnit, len(shares), err}
+		return nil, &CutError{"feed-forward columns", s.FFN, s.FFNUnit, 1, len(shares), err}
 	}
 	vocab, err := Deal(s.Vocab, s.VocabUnit, shares)
 	if err != nil {
-		return nil, &CutError{"vocabulary rows", s.Vocab, s.VocabUnit, len(shares), err}
+		return nil, &CutError{"vocabulary rows", s.Vocab, s.VocabUnit, 1, len(shares), err}
 	}
 	shards := make([]Shard, len(shares))
 	for i := range shards {
@@ -63,6 +63,7 @@ func (s Shape) deal(shares []float64) ([]Shard, error) {
 type CutError struct {
 	What    string // in the plural
 	N, Unit int    // elements, and how many a quantisation block keeps together
+	Group   int    // query heads that share a KV head; else 1
 	Ranks   int
 	err     error
 }

@@ -34,7 +34,7 @@ func write(name, out string) error {
 	if err != nil {
 		return err
 	}
-	if err := m.Write(f); err != nil {
+	if err := published.Write(f, m); err != nil {
 		_ = f.Close() // the first error counts
 		return err
 	}
