@@ -56,15 +56,20 @@ func names() []string {
 }
 
 // Load loads the system's library. An error matches provider.ErrUnavailable.
-func Load() (*Library, error) { return load(names()...) }
+func Load() (*Library, error) {
+	// Its symbols are global as with all known users of Apple's: it loads
+	// provider libraries of its own, which may look for them.
+	return load(purego.RTLD_GLOBAL, names()...)
+}
 
-// LoadPath loads a library of another name, such as a fake.
-func LoadPath(path string) (*Library, error) { return load(path) }
+// LoadPath loads a library of another name, such as a fake. Several may be
+// loaded, so each keeps its symbols to itself.
+func LoadPath(path string) (*Library, error) { return load(purego.RTLD_LOCAL, path) }
 
-func load(paths ...string) (*Library, error) {
+func load(scope int, paths ...string) (*Library, error) {
 	var reasons []string
 	for _, path := range paths {
-		handle, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
+		handle, err := purego.Dlopen(path, purego.RTLD_NOW|scope)
 		if err != nil {
 			reasons = append(reasons, err.Error())
 			continue

@@ -261,3 +261,24 @@ func TestPosts(t *testing.T) {
 		require.NoError(t, mr.Dereg())
 	})
 }
+
+// TestLongest: no message is longer than 4095 frames, whatever is registered.
+func TestLongest(t *testing.T) {
+	both(t, func(t *testing.T, f fake.Fabric) {
+		wired(t, f, fake.Options{})
+		a, b := newSide(t, f, left, usual), newSide(t, f, right, usual)
+		mem, err := provider.NewSlab(provider.MaxMessageBytes + 4096)
+		require.NoError(t, err)
+		defer func() { require.NoError(t, provider.FreeSlab(mem)) }()
+		mr, err := a.pd.RegMR(mem, provider.MRAccess)
+		require.NoError(t, err)
+		a.connect(b.endpoint())
+		for _, post := range []func(provider.Slot) error{
+			func(s provider.Slot) error { return a.qp.PostRecv(1, s) },
+			func(s provider.Slot) error { return a.qp.PostSend(1, s, provider.SendSignaled) },
+		} {
+			require.Equal(t, 22, errno(t, post(provider.NewSlot(mr, mem[:provider.MaxMessageBytes+1]))))
+			require.Equal(t, provider.ErrQueueFull, post(provider.NewSlot(mr, mem[:provider.MaxMessageBytes])), "beyond the budget alone")
+		}
+	})
+}
