@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"daisy/node/identity"
+	"daisy/rdma/tcp"
 )
 
 const (
@@ -155,6 +156,7 @@ func (d *Dialer) handshake(ctx context.Context, addr netip.AddrPort, to identity
 	if err != nil {
 		return nil, err
 	}
+	raw = tcp.Wire(raw)
 	if protocol == controlProtocol {
 		raw = d.conns.add(raw)
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"daisy/node/identity"
+	"daisy/rdma/tcp"
 )
 
 const (
@@ -144,7 +145,7 @@ func (s *Server) accept() {
 			raw.Close()
 			continue
 		}
-		conn := s.conns.add(raw)
+		conn := s.conns.add(tcp.Wire(raw))
 		s.work.Go(func() { // accept itself is still in work
 			s.greet(conn)
 			<-s.slots

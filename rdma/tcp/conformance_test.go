@@ -1,6 +1,7 @@
 package tcp_test
 
 import (
+	"crypto/tls"
 	"testing"
 
 	"daisy/rdma"
@@ -30,3 +31,23 @@ func harness(secure bool) transporttest.Harness {
 
 func TestConformance(t *testing.T)    { transporttest.Run(t, harness(false)) }
 func TestConformanceTLS(t *testing.T) { transporttest.Run(t, harness(true)) }
+
+// TestConformanceBareTLS has nothing of ours below TLS.
+func TestConformanceBareTLS(t *testing.T) {
+	h := harness(true)
+	h.Open = func(tb testing.TB, worldSize int) []rdma.Transport {
+		client, server, err := tcptest.Configs()
+		require.NoError(tb, err)
+		conns, err := tcptest.Conns(worldSize, false)
+		require.NoError(tb, err)
+		for a := range conns {
+			for b := range a {
+				conns[a][b], conns[b][a] = tls.Client(conns[a][b], client), tls.Server(conns[b][a], server)
+			}
+		}
+		ts, err := tcptest.Transports(conns, 1)
+		require.NoError(tb, err)
+		return ts
+	}
+	transporttest.Run(t, h)
+}

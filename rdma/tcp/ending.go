@@ -67,6 +67,9 @@ func (p *peer) farewell(last header, payload []byte) {
 	}
 	if c, ok := p.conn.(interface{ CloseWrite() error }); ok && !p.plain {
 		c.CloseWrite()
+		if p.wire != nil {
+			p.wire.flush()
+		}
 	}
 	p.raw.CloseWrite()
 	if last.kind == kindBye {
@@ -155,9 +158,8 @@ func (p *peer) readRest() {
 			p.end = copy(bigger, p.buf[p.start:p.end])
 			p.start, p.buf = 0, bigger
 		}
-		n, err := p.conn.Read(p.buf[p.end:])
+		n, _ := p.read(p.buf[p.end:], nil, sleep)
 		p.end += n
-		p.readErr = err
 	}
 }
 

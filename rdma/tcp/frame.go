@@ -61,8 +61,9 @@ func parseHeader(b *[headerSize]byte) (header, error) {
 	ok := false
 	switch h.kind {
 	case kindData:
-		// Only an empty message has an empty payload.
-		ok = h.chunk <= maxChunk && uint64(h.chunk) <= h.left && (h.chunk > 0 || h.left == 0)
+		// One way only to cut a message: what follows a header is then known
+		// before it is read.
+		ok = uint64(h.chunk) == min(h.left, maxChunk)
 	case kindAbort:
 		ok = h.chunk <= rdma.MaxAbort && h.tag == rdma.Tag{} && h.left == 0
 	case kindBye:

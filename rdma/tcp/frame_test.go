@@ -24,8 +24,8 @@ var someTag = rdma.Tag{Op: rdma.OpBroadcast, Root: 3, Seq: 0x01020304, Bytes: 1 
 
 func TestHeaderLayout(t *testing.T) {
 	require.Equal(t, []byte{'D', 'S', 'Y', 'f', 1, 4, 3, 0, 4, 3, 2, 1, 5, 0, 0, 0,
-		0, 0, 0, 0, 0, 1, 0, 0, 6, 0, 0, 0, 0, 0, 0, 0},
-		frame(header{kind: kindData, tag: someTag, chunk: 5, left: 6}))
+		0, 0, 0, 0, 0, 1, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0},
+		frame(header{kind: kindData, tag: someTag, chunk: 5, left: 5}))
 	require.Equal(t, []byte("DAISYtcp\x01\x00\x00\x00\x02\x00\x00\x00\x03\x00\x00\x00\x04\x00\x00\x00\x05\x00\x00\x00\x00\x00\x00\x00"),
 		hello{version: 1, from: 2, to: 3, worldSize: 4, epoch: 5}.append(nil))
 }
@@ -39,6 +39,7 @@ func TestMalformedHeaders(t *testing.T) {
 		{"magic", func(_ *header, b []byte) { b[0]++ }},
 		{"kind zero", func(h *header, _ []byte) { h.kind = 0 }},
 		{"kind unknown", func(h *header, _ []byte) { h.kind = 4 }},
+		{"payload shorter than it could be", func(h *header, _ []byte) { h.chunk = 7 }},
 		{"payload longer than the message", func(h *header, _ []byte) { h.left = 7 }},
 		{"payload above the limit", func(h *header, _ []byte) { h.chunk, h.left = maxChunk+1, 1<<50 }},
 		{"empty payload of a message", func(h *header, _ []byte) { h.chunk = 0 }},
@@ -60,7 +61,7 @@ func TestMalformedHeaders(t *testing.T) {
 }
 
 func FuzzHeader(f *testing.F) {
-	f.Add(frame(header{kind: kindData, tag: someTag, chunk: 5, left: 6}))
+	f.Add(frame(header{kind: kindData, tag: someTag, chunk: 5, left: 5}))
 	f.Add(frame(header{kind: kindData}))
 	f.Add(frame(header{kind: kindAbort, chunk: 20}))
 	f.Add(frame(header{kind: kindBye}))
@@ -102,9 +103,25 @@ func (s script) Write(p []byte) (int, error)      { return len(p), nil }
 func (s script) SetReadDeadline(time.Time) error  { return nil }
 func (s script) SetWriteDeadline(time.Time) error { return nil }
 
-// scripted is rank 0 of two, with a peer that has said stream.
-func scripted(tb testing.TB, stream []byte) (*Transport, *peer) {
-	p := newPeer(1, script{r: bytes.NewReader(stream)}, &net.TCPConn{})
+// scripted is rank 0 of two, with a peer that has said stream, as through TLS
+// or, if real, over a connection of its own.
+func scripted(tb testing.TB, stream []byte, real bool) (*Transport, *peer) {
+	p := newPeer(1, script{r: bytes.NewReader(stream)}, nil, &net.TCPConn{})
+	if real {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(tb, err)
+		defer l.Close()
+		theirs, err := net.Dial("tcp", l.Addr().String())
+		require.NoError(tb, err)
+		ours, err := l.Accept()
+		require.NoError(tb, err)
+		_, err = theirs.Write(stream) // what does not fit is refused before
+		require.NoError(tb, err)
+		require.NoError(tb, theirs.Close())
+		c := Wire(ours).(*Conn)
+		c.taken = true
+		p = newPeer(1, c, c, c.TCPConn)
+	}
 	t := &Transport{Ending: rdma.NewEnding(), peers: []*peer{nil, p}}
 	watch, err := watchHangups(nil)
 	require.NoError(tb, err)
@@ -127,38 +144,48 @@ func FuzzStream(f *testing.F) {
 	f.Add(uint16(0), append(data(0), frame(header{kind: kindAbort, chunk: uint32(len(notice))}, notice...)...))
 	f.Add(uint16(2), data(1<<62, make([]byte, 2)...))
 	f.Add(uint16(500), data(500, 1))
+	f.Add(uint16(40), append(data(40, make([]byte, 40)...), frame(header{kind: kindAbort, chunk: uint32(len(notice))}, notice...)...))
 	f.Fuzz(func(t *testing.T, n uint16, stream []byte) {
-		tr, p := scripted(t, stream)
-		dst := make([]byte, n)
-		at := 0
-		for {
-			if err := tr.recv(p, tag, dst); err != nil {
-				if err != tr.Err() {
-					t.Fatalf("%v is not the cause %v", err, tr.Err())
-				}
-				break
-			}
-			// Every byte received stands where the frames say.
-			for rest := dst; ; {
-				chunk := binary.LittleEndian.Uint32(stream[at+12:])
-				at += headerSize
-				if !bytes.Equal(rest[:chunk], stream[at:at+int(chunk)]) {
-					t.Fatal("other bytes than were sent")
-				}
-				at += int(chunk)
-				if rest = rest[chunk:]; len(rest) == 0 {
-					break
-				}
-			}
+		if len(stream) > 128<<10 { // more than is buffered
+			return
 		}
-		// The same stream, found after the peer has hung up.
-		tr, p = scripted(t, stream)
-		tr.readLast(p)
-		if tr.Err() == nil && !p.left.Load() {
-			t.Fatal("a peer that hung up is neither gone nor lost")
-		}
-		if len(p.buf) > 2*len(stream)+readBuffer {
-			t.Fatalf("%d bytes kept of %d", len(p.buf), len(stream))
+		for _, real := range []bool{false, true} {
+			fuzzStream(t, tag, int(n), stream, real)
 		}
 	})
+}
+
+func fuzzStream(t *testing.T, tag rdma.Tag, n int, stream []byte, real bool) {
+	tr, p := scripted(t, stream, real)
+	dst := make([]byte, n)
+	at := 0
+	for {
+		if err := tr.recv(p, tag, dst); err != nil {
+			if err != tr.Err() {
+				t.Fatalf("%v is not the cause %v", err, tr.Err())
+			}
+			break
+		}
+		// Every byte received stands where the frames say.
+		for rest := dst; ; {
+			chunk := binary.LittleEndian.Uint32(stream[at+12:])
+			at += headerSize
+			if !bytes.Equal(rest[:chunk], stream[at:at+int(chunk)]) {
+				t.Fatal("other bytes than were sent")
+			}
+			at += int(chunk)
+			if rest = rest[chunk:]; len(rest) == 0 {
+				break
+			}
+		}
+	}
+	// The same stream, found after the peer has hung up.
+	tr, p = scripted(t, stream, real)
+	tr.readLast(p)
+	if tr.Err() == nil && !p.left.Load() {
+		t.Fatal("a peer that hung up is neither gone nor lost")
+	}
+	if len(p.buf) > 2*len(stream)+readBuffer {
+		t.Fatalf("%d bytes kept of %d", len(p.buf), len(stream))
+	}
 }

@@ -36,9 +36,9 @@ type Transport struct {
 }
 
 // New makes this rank's transport of a group. conns holds the connection to
-// each rank, nil at its own; each is a *net.TCPConn, a *tls.Conn over one, or a
-// wrapper whose NetConn method leads to one. They belong to the transport from
-// the call on, also when it fails.
+// each rank, nil at its own; each is a *net.TCPConn, a *tls.Conn over one, best
+// with Wire between, or a wrapper whose NetConn method leads to one. They belong
+// to the transport from the call on, also when it fails.
 //
 // New blocks until all peers have called it with the same world size and epoch,
 // ten seconds at most.
@@ -78,7 +78,14 @@ func connect(timeout time.Duration, rank, worldSize int, epoch uint64, conns []n
 		if _, ok := c.(*tls.Conn); !ok {
 			t.kind = "tcp"
 		}
-		t.peers[r] = newPeer(r, c, raw)
+		if c == net.Conn(raw) {
+			c = Wire(raw)
+		}
+		wire := wireOf(c)
+		if wire != nil {
+			wire.taken = true
+		}
+		t.peers[r] = newPeer(r, c, wire, raw)
 	}
 	if err := t.handshake(timeout, epoch); err != nil {
 		return nil, err
@@ -112,6 +119,21 @@ func tcpConn(c net.Conn) *net.TCPConn {
 	return nil
 }
 
+// wireOf finds the Conn at or below c, nil when there is none.
+func wireOf(c net.Conn) *Conn {
+	for c != nil {
+		switch v := c.(type) {
+		case *Conn:
+			return v
+		case interface{ NetConn() net.Conn }:
+			c = v.NetConn()
+		default:
+			return nil
+		}
+	}
+	return nil
+}
+
 func (t *Transport) handshake(timeout time.Duration, epoch uint64) error {
 	deadline := time.Now().Add(timeout)
 	errs := make([]error, len(t.peers))
@@ -128,6 +150,9 @@ func (t *Transport) handshake(timeout time.Duration, epoch uint64) error {
 			}
 			if err == nil {
 				err = p.conn.SetDeadline(time.Time{})
+			}
+			if err == nil && p.wire != nil && !p.plain {
+				p.wire.hold()
 			}
 			if err != nil {
 				errs[r] = fmt.Errorf("handshake with rank %d: %w", r, err)
@@ -158,9 +183,8 @@ func (t *Transport) Recv(from int, tag rdma.Tag, p []byte) error {
 	return t.recv(t.peers[from], tag, p)
 }
 
-// SendRecv implements rdma.Transport. A short message is simply sent first:
-// it does not wait for the receiver. A long one is left to the peer's writing
-// goroutine while this one receives.
+// SendRecv implements rdma.Transport. A short message is simply sent first: it
+// does not wait for the receiver.
 func (t *Transport) SendRecv(tag rdma.Tag, to int, out []byte, from int, in []byte) error {
 	dst, src := t.peers[to], t.peers[from]
 	if len(out) <= eagerLimit {
@@ -169,26 +193,68 @@ func (t *Transport) SendRecv(tag rdma.Tag, to int, out []byte, from int, in []by
 		}
 		return t.recv(src, tag, in)
 	}
-	dst.longMu.Lock()
-	defer dst.longMu.Unlock()
-	select {
-	case dst.long <- longMessage{tag, out}:
-	case <-t.Done():
-		return t.Err()
+	dst.writeMu.Lock()
+	src.readMu.Lock()
+	dst.out.begin(tag, out)
+	src.in.begin(tag, in)
+	wrote, err := t.both(dst, src)
+	src.readMu.Unlock()
+	dst.writeMu.Unlock()
+	if wrote != nil {
+		wrote = t.broken(dst, wrote)
 	}
-	err := t.recv(src, tag, in)
-	if sent := <-dst.longSent; err == nil {
-		err = sent
+	if err != nil {
+		return err
 	}
-	return err
+	return wrote
+}
+
+// both writes and reads in turns without waiting for either, which keeps both
+// directions full without a second goroutine. Only when neither moves for a
+// while it leaves the writing to the peer's goroutine and sleeps until there is
+// something to read. Errors are those of pushAll and pullAll.
+func (t *Transport) both(dst, src *peer) (wrote, read error) {
+	var sent, got progress
+	if dst.wire != nil && src.wire != nil {
+		for wrote == nil && read == nil && (sent != done || got != done) {
+			if sent != done {
+				sent, wrote = t.push(dst, look)
+			}
+			if got != done && wrote == nil {
+				got, read = t.pull(src, look)
+			}
+			if sent == moved || got == moved || sent == done && got == done {
+				dst.both.found()
+			} else if !dst.both.again() {
+				break
+			}
+		}
+	}
+	handed := false
+	if wrote == nil && sent != done && read == nil && got != done {
+		select {
+		case dst.long <- struct{}{}:
+			handed = true
+		case <-t.Done():
+		}
+	}
+	if wrote == nil && read == nil && got != done {
+		read = t.pullAll(src)
+	}
+	if handed {
+		wrote = <-dst.longSent
+	} else if wrote == nil && sent != done {
+		wrote = t.pushAll(dst)
+	}
+	return wrote, read
 }
 
 // writeLong writes the long messages to one peer. Close waits for it.
 func (t *Transport) writeLong(p *peer) {
 	for {
 		select {
-		case m := <-p.long:
-			p.longSent <- t.send(p, m.tag, m.p)
+		case <-p.long:
+			p.longSent <- t.pushAll(p)
 		case <-t.Done():
 			return
 		}

@@ -82,7 +82,7 @@ func Conns(worldSize int, secure bool) (conns [][]net.Conn, err error) {
 				return conns, fmt.Errorf("connecting rank %d to rank %d: %w", a, b, err)
 			}
 			if secure {
-				x, y = tls.Client(x, client), tls.Server(y, server)
+				x, y = tls.Client(tcp.Wire(x), client), tls.Server(tcp.Wire(y), server)
 			}
 			conns[a][b], conns[b][a] = x, y
 		}
@@ -113,17 +113,44 @@ func Pair() (net.Conn, net.Conn, error) {
 // Configs makes TLS 1.3 configurations for two ends, with a fresh certificate
 // that the client pins.
 func Configs() (client, server *tls.Config, err error) {
-	_, key, err := ed25519.GenerateKey(rand.Reader)
+	id, err := NewIdentity()
 	if err != nil {
 		return nil, nil, err
+	}
+	return id.Configs()
+}
+
+// An Identity is a certificate with its key that two processes may share, for
+// instance as JSON in an environment variable.
+type Identity struct {
+	Certificate []byte // DER
+	Key         []byte // PKCS #8
+}
+
+// NewIdentity makes a fresh one, good for a day.
+func NewIdentity() (Identity, error) {
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return Identity{}, err
 	}
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(24 * time.Hour),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
+		return Identity{}, err
+	}
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(key)
+	return Identity{der, pkcs8}, err
+}
+
+// Configs are the two ends' configurations: the server shows the certificate,
+// the client takes no other.
+func (id Identity) Configs() (client, server *tls.Config, err error) {
+	leaf, err := x509.ParseCertificate(id.Certificate)
+	if err != nil {
 		return nil, nil, err
 	}
-	leaf, err := x509.ParseCertificate(der)
+	key, err := x509.ParsePKCS8PrivateKey(id.Key)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -133,6 +160,6 @@ func Configs() (client, server *tls.Config, err error) {
 		DynamicRecordSizingDisabled: true}
 	server = &tls.Config{MinVersion: tls.VersionTLS13, DynamicRecordSizingDisabled: true,
 		SessionTicketsDisabled: true,
-		Certificates:           []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
+		Certificates:           []tls.Certificate{{Certificate: [][]byte{id.Certificate}, PrivateKey: key}}}
 	return client, server, nil
 }
