@@ -1,6 +1,9 @@
 package tcp
 
-import "time"
+import (
+	"sync/atomic"
+	"time"
+)
 
 // spinLimit is how long a wait polls before it sleeps: about twice what a short
 // exchange takes on loopback. Sleeping and being woken costs as much again as
@@ -11,6 +14,10 @@ const spinLimit = 50 * time.Microsecond
 // 2^maxMisses-1. So polling costs at most a 64th of spinLimit for each wait
 // where it never helps: where the peer takes longer, or needs this very core.
 const maxMisses = 6
+
+// Ranks in this process, as in tests, that outnumber its processors never poll:
+// they would keep each other from running.
+var ranks, processors atomic.Int32
 
 // A spin decides whether a wait polls. It belongs to one direction of one
 // connection.
@@ -37,6 +44,8 @@ func (s *spin) again() bool {
 		return false
 	case s.skip > 0:
 		s.skip--
+		return false
+	case ranks.Load() > processors.Load():
 		return false
 	}
 	s.polling, s.until = true, time.Since(start)+spinLimit

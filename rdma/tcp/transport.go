@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"runtime"
 	"sync"
 	"time"
 
@@ -95,7 +96,12 @@ func connect(timeout time.Duration, rank, worldSize int, epoch uint64, conns []n
 		return nil, fmt.Errorf("watching connections: %w", err)
 	}
 	t.watch = watch
-	t.wg.Go(t.watchPeers)
+	processors.Store(int32(runtime.GOMAXPROCS(0)))
+	ranks.Add(1)
+	t.wg.Go(func() {
+		t.watchPeers()
+		ranks.Add(-1)
+	})
 	for _, p := range t.peers {
 		if p != nil {
 			t.wg.Go(func() { t.writeLong(p) })
