@@ -10,7 +10,7 @@ func (g *Group) AllReduce(ctx context.Context, x []float32) error {
 
 // AllReduceAs is AllReduce with the values in another form on their way. All
 // ranks give the same one. The sum is formed in float32 of contributions that
-// are all rounded to w. Above DirectLimit (or RelayLimit) the sums have to
+// are all rounded to w. Above the WholeLimit the sums have to
 // travel too and are rounded once more, on all ranks alike; on a ring or chain
 // that happens at every rank that they pass. With one rank nothing travels and
 // nothing is rounded.

@@ -1,28 +1,41 @@
 package rdma
 
 // Which algorithm a collective uses depends on the length of its data as it
-// travels, the world size and the topology; all ranks know these, so they agree
-// without asking. The choice is made here and nowhere else.
-//
-// DirectLimit is the length in bytes up to which three or more ranks that are
-// all connected all-reduce by direct exchange: every rank sends its whole input
-// to every other. Above it they reduce-scatter and all-gather, which moves
-// 2(N-1)/N instead of N-1 times the input but takes two rounds. Two ranks always
-// exchange directly: it is the same amount in one round.
-//
-// RelayLimit is the same for a ring or chain: up to it every input is passed on
-// until all ranks have it; above it sums are passed on.
-//
-// ScatterLimit is the length up to which four or more ranks get a broadcast
-// straight from its root. Above it each gets a part, and then they all-gather.
-//
-// BenchmarkAllReduceAlgorithm and BenchmarkBroadcastAlgorithm measure where
-// they cross.
+// travels, the world size, the topology and the kind of transport; all ranks
+// know these, so they agree without asking. The choice is made here and nowhere
+// else. BenchmarkAlgorithm measures where the algorithms cross.
 const (
-	DirectLimit  = 32 << 10
-	RelayLimit   = 32 << 10
-	ScatterLimit = 256 << 10
+	// WholeLimit is the length in bytes up to which three or more ranks
+	// all-reduce by sending their whole inputs to everybody, unless the
+	// transport says otherwise. Where all are connected that takes one round
+	// and N-1 times the input; above the limit they reduce-scatter and
+	// all-gather, which takes two rounds and 2(N-1)/N times the input. Two
+	// ranks always exchange all they have: it is the same amount in one round.
+	// On a ring or chain it is the same choice with everything passed on.
+	//
+	// Over loopback TCP they cross between 32 and 64 KiB for three, four and
+	// eight ranks, on a chain at 64 or 128 KiB.
+	WholeLimit = 32 << 10
+
+	// ScatterLimit is the length up to which four or more ranks get a broadcast
+	// straight from its root. Above it each gets a part from the root, and then
+	// they all-gather. Over loopback TCP they cross at about 1 MiB, as rank 0
+	// sees it.
+	ScatterLimit = 1 << 20
 )
+
+// A Tuned transport has a WholeLimit of its own, because a message costs it much
+// more or less than it costs TCP, compared with the bytes in it. It is the same
+// on all ranks.
+type Tuned interface{ WholeLimit() int }
+
+// WholeLimitOf is the limit that groups over t use.
+func WholeLimitOf(t Transport) int {
+	if t, ok := t.(Tuned); ok {
+		return t.WholeLimit()
+	}
+	return WholeLimit
+}
 
 // algorithm is how a collective moves its data, over whatever topology.
 type algorithm uint8
@@ -33,11 +46,7 @@ const (
 )
 
 func (g *Group) chooseAllReduce(nBytes int) algorithm {
-	limit := DirectLimit
-	if g.line != nil {
-		limit = RelayLimit
-	}
-	if nBytes <= limit || g.worldSize == 2 {
+	if nBytes <= g.wholeLimit || g.worldSize == 2 {
 		return whole
 	}
 	return inParts

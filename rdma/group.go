@@ -23,6 +23,7 @@ type Group struct {
 	transport       Transport
 	epoch           uint64
 	rank, worldSize int
+	wholeLimit      int
 
 	collective lane     // guards all up to line
 	seq        uint32   // collectives so far
@@ -45,7 +46,8 @@ type pairLane struct {
 // on. The epoch is for the callers: ranks of different epochs are kept apart by
 // the transport.
 func NewGroup(t Transport, epoch uint64) *Group {
-	g := &Group{transport: t, epoch: epoch, rank: t.Rank(), worldSize: t.WorldSize()}
+	g := &Group{transport: t, epoch: epoch, rank: t.Rank(), worldSize: t.WorldSize(),
+		wholeLimit: WholeLimitOf(t)}
 	g.collective.init(g)
 	g.outs = make([][]byte, g.worldSize)
 	g.ins = make([][]byte, g.worldSize)

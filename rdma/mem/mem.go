@@ -9,19 +9,12 @@ package mem
 
 import (
 	"errors"
-	"sync"
 
 	"daisy/rdma"
 )
 
-const (
-	// eagerLimit is the longest message that is buffered.
-	eagerLimit = 64 << 10
-	// queueLength is how many messages of a pair may be under way: one of the
-	// collective that the receiver is in, one of the next, and as many again
-	// so that a broadcasting rank can run ahead a little.
-	queueLength = 4
-)
+// eagerLimit is the longest message that is buffered.
+const eagerLimit = 64 << 10
 
 // New returns the transports of all ranks, by rank. Each is closed by its own
 // user.
@@ -49,41 +42,6 @@ type Transport struct {
 	from   []*pipe // what comes from each rank
 }
 
-// A pipe is one direction of one pair.
-type pipe struct {
-	queue chan message
-	free  chan []byte   // buffers for eager messages
-	taken chan struct{} // the receiver has copied a long message
-
-	sendMu sync.Mutex // one sender at a time
-	recvMu sync.Mutex // held while the receiver copies; guards revoked
-	// revoked says that the sender of a long message has gone and its memory
-	// must not be read any more.
-	revoked bool
-
-	left      chan struct{}
-	leaveOnce sync.Once
-}
-
-type message struct {
-	tag  rdma.Tag
-	p    []byte
-	long bool // p is the sender's own memory
-}
-
-func newPipe() *pipe {
-	p := &pipe{
-		queue: make(chan message, queueLength),
-		free:  make(chan []byte, queueLength),
-		taken: make(chan struct{}, 1),
-		left:  make(chan struct{}),
-	}
-	for range queueLength {
-		p.free <- nil
-	}
-	return p
-}
-
 // Kind returns "mem".
 func (t *Transport) Kind() string { return "mem" }
 
@@ -95,6 +53,14 @@ func (t *Transport) WorldSize() int { return len(t.from) }
 
 // EagerLimit implements rdma.Transport.
 func (t *Transport) EagerLimit() int { return eagerLimit }
+
+// wholeLimit is low: a message costs about as much as copying and adding up a
+// kilobyte. The algorithms cross at 1 to 2 KiB where all ranks are connected and
+// at 4 to 8 on a chain (BenchmarkAlgorithm in package rdma).
+const wholeLimit = 2 << 10
+
+// WholeLimit implements rdma.Tuned.
+func (t *Transport) WholeLimit() int { return wholeLimit }
 
 // Send implements rdma.Transport.
 func (t *Transport) Send(to int, tag rdma.Tag, p []byte) error {
@@ -108,98 +74,103 @@ func (t *Transport) Send(to int, tag rdma.Tag, p []byte) error {
 }
 
 // post puts a message on its way. Of a long one the memory stays in use until
-// awaitTaken.
+// awaitTaken. The caller holds sendMu.
 func (t *Transport) post(pipe *pipe, to int, tag rdma.Tag, p []byte) error {
-	if err := t.Err(); err != nil {
-		return err
-	}
-	m := message{tag: tag, p: p, long: len(p) > eagerLimit}
-	if !m.long {
-		select {
-		case m.p = <-pipe.free:
-		default:
-			select {
-			case m.p = <-pipe.free:
-			case <-t.Done():
-				return t.Err()
-			case <-t.fabric.ranks[to].Done():
-				return t.gone(to)
-			}
+	for {
+		if err := t.Err(); err != nil {
+			return err
 		}
-		m.p = append(m.p[:0], p...)
-	}
-	select {
-	case pipe.queue <- m:
-		return nil
-	case <-t.Done():
-		return t.Err()
-	case <-t.fabric.ranks[to].Done():
-		return t.gone(to)
+		if pipe.room() > 0 {
+			pipe.put(tag, p)
+			return nil
+		}
+		if pipe.taken.prepare(); pipe.room() > 0 {
+			continue
+		}
+		select {
+		case <-pipe.taken.c:
+		case <-t.Done():
+		case <-t.fabric.ranks[to].Done():
+			return t.gone(to)
+		}
 	}
 }
 
+// awaitTaken waits until the receiver has all messages, if p is a long one.
 func (t *Transport) awaitTaken(pipe *pipe, to int, p []byte) error {
 	if len(p) <= eagerLimit {
 		return nil
 	}
-	select {
-	case <-pipe.taken:
-		return nil
-	case <-t.Done():
-	case <-t.fabric.ranks[to].Done():
-		t.gone(to)
-	}
-	// The receiver may be copying from p at this moment: it holds recvMu.
-	pipe.recvMu.Lock()
-	defer pipe.recvMu.Unlock()
-	select {
-	case <-pipe.taken:
-		return nil
-	default:
+	for pipe.room() < queueLength {
+		if pipe.taken.prepare(); pipe.room() == queueLength {
+			return nil
+		}
+		select {
+		case <-pipe.taken.c:
+			continue
+		case <-t.Done():
+		case <-t.fabric.ranks[to].Done():
+			t.gone(to)
+		}
+		// The receiver may be copying from p at this moment: it holds copyMu.
+		pipe.copyMu.Lock()
+		defer pipe.copyMu.Unlock()
+		if pipe.room() == queueLength {
+			return nil
+		}
 		pipe.revoked = true
 		return t.Err()
 	}
+	return nil
 }
 
 // Recv implements rdma.Transport.
 func (t *Transport) Recv(from int, tag rdma.Tag, p []byte) error {
 	pipe := t.from[from]
-	var m message
-	select {
-	case m = <-pipe.queue:
-	default:
+	pipe.recvMu.Lock()
+	defer pipe.recvMu.Unlock()
+	for {
+		if err := t.Err(); err != nil {
+			return err
+		}
+		if pipe.waiting() {
+			return t.take(pipe, from, tag, p)
+		}
+		if pipe.posted.prepare(); pipe.waiting() {
+			continue
+		}
 		select {
-		case m = <-pipe.queue:
+		case <-pipe.posted.c:
 		case <-t.Done():
-			return t.Err()
 		case <-pipe.left:
-			// It left after it sent: what it sent comes first.
-			select {
-			case m = <-pipe.queue:
-			default:
+			// What it sent before it left comes first.
+			if !pipe.waiting() {
 				return t.gone(from)
 			}
 		}
 	}
-	pipe.recvMu.Lock()
-	defer pipe.recvMu.Unlock()
-	if err := t.Err(); err != nil {
-		return err
-	}
-	if m.long && pipe.revoked {
-		return t.gone(from)
-	}
-	if m.tag != tag || len(m.p) != len(p) {
+}
+
+// take stores the first message in p. The caller holds recvMu.
+func (t *Transport) take(pipe *pipe, from int, tag rdma.Tag, p []byte) error {
+	m := pipe.first()
+	if m.tag != tag || m.nBytes != len(p) {
 		t.Abort(&rdma.MismatchError{Rank: from, Got: m.tag, Want: tag,
-			GotBytes: uint64(len(m.p)), WantBytes: uint64(len(p))})
+			GotBytes: uint64(m.nBytes), WantBytes: uint64(len(p))})
 		return t.Err()
 	}
-	copy(p, m.p)
-	if m.long {
-		pipe.taken <- struct{}{}
-	} else {
-		pipe.free <- m.p
+	if m.nBytes <= eagerLimit {
+		copy(p, m.buffer[:m.nBytes])
+		pipe.drop()
+		return nil
 	}
+	pipe.copyMu.Lock()
+	defer pipe.copyMu.Unlock()
+	if pipe.revoked {
+		return t.gone(from)
+	}
+	copy(p, m.long)
+	pipe.drop()
 	return nil
 }
 
@@ -258,8 +229,6 @@ func (t *Transport) Close() error {
 	return nil
 }
 
-func (p *pipe) leave() { p.leaveOnce.Do(func() { close(p.left) }) }
-
 var errKilled = errors.New("it was killed")
 
 // Kill ends the rank as the death of its process would: no farewell, and every
@@ -273,4 +242,4 @@ func (t *Transport) Kill() {
 	}
 }
 
-var _ rdma.Transport = (*Transport)(nil)
+var _ rdma.Tuned = (*Transport)(nil)

@@ -18,15 +18,15 @@ func runCollectives(t *testing.T, h Harness) {
 				continue // the same as a mesh
 			}
 			t.Run(fmt.Sprintf("ranks=%d/%v", world, s), func(t *testing.T) {
-				gs := h.shaped(t, world, s)
-				for _, n := range h.lengths(world, s) {
+				gs, limit := h.shaped(t, world, s)
+				for _, n := range h.lengths(world, s, limit) {
 					testAllGather(t, gs, n)
 					testAllGatherV(t, gs, n)
 					testBroadcast(t, gs, n)
-					testSums(t, gs, s, rdma.F32, (n+3)/4)
+					testSums(t, gs, s, limit, rdma.F32, (n+3)/4)
 					if n < 100<<10 || world == 3 && n < 1<<20 {
-						testSums(t, gs, s, rdma.F16, (n+1)/2)
-						testSums(t, gs, s, rdma.BF16, (n+1)/2)
+						testSums(t, gs, s, limit, rdma.F16, (n+1)/2)
+						testSums(t, gs, s, limit, rdma.BF16, (n+1)/2)
 					}
 				}
 				testBarrier(t, gs)
@@ -35,33 +35,38 @@ func runCollectives(t *testing.T, h Harness) {
 	}
 }
 
-// shaped is groups with a wiring.
-func (h Harness) shaped(t *testing.T, world int, s shape) []*rdma.Group {
-	if s == mesh {
-		return h.groups(t, world)
+// shaped is groups with a wiring, and the length above which they sum in parts.
+func (h Harness) shaped(t *testing.T, world int, s shape) ([]*rdma.Group, int) {
+	if world == 1 {
+		return h.groups(t, world), rdma.WholeLimit
 	}
 	ts := h.open(t, world)
 	for r := range ts {
-		ts[r] = wired{ts[r], s}
+		if s != mesh {
+			ts[r] = wired{ts[r], s}
+		}
 	}
-	return h.wrap(t, ts)
+	return h.wrap(t, ts), rdma.WholeLimitOf(ts[0])
 }
 
 // lengths are in bytes: none, one, fewer values than ranks, odd, around pages,
 // around the thresholds of algorithms and transports, large. Of the long ones
 // every world size gets some.
-func (h Harness) lengths(world int, s shape) []int {
-	ls := []int{0, 1, 4, 5, 13, 28, 1021, 4095, 4096, 4097, 32<<10 - 1, 32 << 10, 32<<10 + 1, 64<<10 - 4, 64 << 10, 64<<10 + 5}
+func (h Harness) lengths(world int, s shape, limit int) []int {
+	ls := []int{0, 1, 4, 5, 13, 28, 1021, limit, limit + 4, 4095, 4096, 4097, 32<<10 - 1, 32 << 10, 32<<10 + 1, 64<<10 - 4, 64 << 10, 64<<10 + 5}
 	if s == mesh || world == 3 || s == ring && world == 4 {
 		ls = append(ls, 512<<10-1, 512<<10, 512<<10+1)
 	}
 	if s == mesh && world == 2 || world == 3 {
 		ls = append(ls, 4<<20+13)
 	}
+	if s == mesh && (world == 4 || world == 7) {
+		ls = append(ls, rdma.ScatterLimit+13)
+	}
 	return slices.DeleteFunc(ls, func(n int) bool { return h.MaxBytes > 0 && n > h.MaxBytes })
 }
 
-func testSums(t *testing.T, gs []*rdma.Group, s shape, w rdma.Wire, n int) {
+func testSums(t *testing.T, gs []*rdma.Group, s shape, limit int, w rdma.Wire, n int) {
 	t.Helper()
 	raw := make([][]float32, len(gs))
 	travelling := make([][]float32, len(gs))
@@ -75,7 +80,7 @@ func testSums(t *testing.T, gs []*rdma.Group, s shape, w rdma.Wire, n int) {
 	inParts := s.sum(w, travelling, true)
 	testReduceScatter(t, gs, w, raw, inParts)
 	want := s.sum(w, travelling, false)
-	if s.summedInParts(len(gs), n*w.Bytes()) {
+	if len(gs) > 2 && n*w.Bytes() > limit {
 		want = roundAll(w, inParts)
 	}
 	testAllReduce(t, gs, w, raw, want)

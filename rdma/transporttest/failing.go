@@ -43,7 +43,7 @@ func testDeadlines(t *testing.T, h Harness) {
 	for _, s := range []shape{mesh, chain} {
 		for _, op := range operations {
 			for _, n := range []int{64, h.bytes(1 << 20)} {
-				gs := h.shaped(t, 3, s)
+				gs, _ := h.shaped(t, 3, s)
 				ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
 				expired := false
 				for r, err := range all(t, gs[:2], func(_ int, g *rdma.Group) error { return op.run(ctx, g, n) }) {

@@ -113,7 +113,7 @@ func testDifferentOps(t *testing.T, h Harness) {
 }
 
 func testDifferentLengths(t *testing.T, h Harness) {
-	for _, n := range []int{0, 10, rdma.DirectLimit / 4, h.bytes(4<<20)/4 - 1} {
+	for _, n := range []int{0, 10, rdma.WholeLimit / 4, h.bytes(4<<20)/4 - 1} {
 		gs := h.groups(t, 3)
 		for r, err := range all(t, gs, func(rank int, g *rdma.Group) error {
 			return g.AllReduce(t.Context(), make([]float32, n+rank/2))
@@ -234,7 +234,7 @@ func testNoAllocation(t *testing.T, h Harness) {
 	}
 	// The last are three ranks in a chain.
 	for i, n := range []int{64, 4096, h.bytes(1<<20) / 4, 4096, h.bytes(1<<20) / 4} {
-		gs := h.shaped(t, 3, shape(i/3*2))
+		gs, _ := h.shaped(t, 3, shape(i/3*2))
 		ctx, cancel := context.WithCancel(context.Background())
 		const rounds = 50
 		turn := make([]chan bool, len(gs))

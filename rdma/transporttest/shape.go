@@ -24,15 +24,6 @@ func (s shape) direct(world, a, b int) bool {
 	return s == mesh || d == 1 || s == ring && d == world-1
 }
 
-// summedInParts says whether an all-reduce of so many bytes is one of the large
-// ones.
-func (s shape) summedInParts(world, nBytes int) bool {
-	if s == mesh || world == 2 || s == ring && world == 3 {
-		return world > 2 && nBytes > rdma.DirectLimit
-	}
-	return nBytes > rdma.RelayLimit
-}
-
 // sum is the serial model of what every rank must get, to the bit: vs holds the
 // ranks' values, already rounded, and parts says that each rank sums a part.
 func (s shape) sum(w rdma.Wire, vs [][]float32, parts bool) []float32 {
@@ -86,6 +77,8 @@ type wired struct {
 	rdma.Transport
 	shape shape
 }
+
+func (t wired) WholeLimit() int { return rdma.WholeLimitOf(t.Transport) }
 
 func (t wired) Direct(a, b int) bool { return t.shape.direct(t.WorldSize(), a, b) }
 
