@@ -1,6 +1,7 @@
 /* What a process holds of the library: each begins with what callers look at. */
 #ifndef FAKEVERBS_OBJECTS_H
 #define FAKEVERBS_OBJECTS_H
+#include <errno.h>
 #include "fabric.h"
 
 enum { RESET, INIT, RTR, RTS, ERR = 6 };
@@ -46,6 +47,13 @@ struct qp {
 	int signal_all;
 	uint32_t since;
 };
+
+/* How calls that make something fail. */
+static inline void *none(int error)
+{
+	errno = error;
+	return NULL;
+}
 
 #pragma GCC visibility push(hidden)
 int fv_poll_cq(struct cq *c, int n, struct fv_wc *out);
