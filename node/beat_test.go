@@ -58,6 +58,27 @@ func TestMemberFrozen(t *testing.T) {
 	assert.Contains(t, victim.lines.Text(), "out: "+victim.name+" was lost: no heartbeat for", "it learns what it is about")
 }
 
+// TestFrozenWhileLoading: a member that stops while the model is loaded keeps
+// nobody waiting.
+func TestFrozenWhileLoading(t *testing.T) {
+	t.Setenv(processStop, "1")
+	path := writeModel(t, 1)
+	leader := startNode(t, "leader", yes, path)
+	victim := startProcess(t, path, "")
+	until(t, leader, "the victim is found", func() bool { return find(leader, victim.name).State == PeerReady })
+	begun := time.Now()
+	cluster, err := leader.Join(t.Context(), []ID{find(leader, victim.name).ID}, modelOf(t, leader), fast)
+	if err == nil { // it had just finished
+		closed(t, "the leader's part has ended", cluster.Done())
+		err = cluster.Err()
+	}
+	// If it stopped before its first beat, the control stream's pings tell.
+	t.Logf("after %v: %v", time.Since(begun), err)
+	require.ErrorIs(t, err, ErrLost)
+	assert.ErrorContains(t, err, victim.name+" was lost")
+	assert.True(t, free(leader))
+}
+
 func TestLeaderFrozen(t *testing.T) {
 	path := writeModel(t, 1)
 	member := startNode(t, "member", yes, path)

@@ -26,6 +26,7 @@ const (
 	processModel = "DAISY_TEST_MODEL"
 	processLead  = "DAISY_TEST_LEAD"
 	processName  = "DAISY_TEST_NAME"
+	processStop  = "DAISY_TEST_STOP" // if set, it stops itself while it loads
 )
 
 // processMain is a whole node in a process of its own, to be killed. It prints
@@ -48,7 +49,10 @@ func processNode() error {
 	}
 	defer n.Close()
 	changed := make(chan struct{}, 1)
-	n.Subscribe(func(Event) {
+	n.Subscribe(func(e Event) {
+		if p, ok := e.(Progress); ok && p.Stage == StageLoading && os.Getenv(processStop) != "" {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+		}
 		select {
 		case changed <- struct{}{}:
 		default:

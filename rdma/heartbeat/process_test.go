@@ -279,7 +279,7 @@ func TestFullLoad(t *testing.T) {
 	}
 }
 
-// loadTime is how long TestFullLoad waits for a false alarm; the environment
+// loadTime is how long TestFullLoad and TestRelayed wait for a false alarm; the environment
 // makes it longer than the tests of every day can afford.
 func loadTime() time.Duration {
 	if d, err := time.ParseDuration(os.Getenv("DAISY_HEARTBEAT_LOAD_TIME")); err == nil {
