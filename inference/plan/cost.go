@@ -69,7 +69,7 @@ func (l Link) allReduce(world int, n float64) float64 {
 		return 0
 	}
 	w := float64(world)
-	if world == 2 || n <= rdma.DirectLimit {
+	if world == 2 || n <= rdma.WholeLimit {
 		return l.Latency + (w-1)*n/l.Bandwidth
 	}
 	return 2*l.Latency + 2*(w-1)/w*n/l.Bandwidth
