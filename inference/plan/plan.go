@@ -1,10 +1,17 @@
 // Package plan decides which rank holds what of a model, and predicts how fast
 // that will be. Everything in it is a pure function of a model's header, the
-// nodes and the links between them, so who knows the same numbers knows the same
-// plan; nothing blocks, and all of it may be called from several goroutines.
+// nodes and the links between them: the same question has the same answer, nothing
+// blocks, and all of it may be called from several goroutines.
 //
-// The node that leads makes the plan and sends it to the others as JSON. They
-// call Plan.Check before they believe it.
+// Choose looks for the best plan, Plan.Predict and Plan.Memory say what any plan
+// means, Node.Calibrate fits the cost model (cost.go) to measurements. docs/plans.md
+// describes it from outside.
+//
+// The node that leads makes the plan and sends it to the others as JSON. They call
+// Plan.Check, which computes with whole numbers alone, before they believe it. They
+// do not plan again: processors of different kinds round sums differently, which
+// could tip a choice between plans that are equally good. Shape.Plan, which deals
+// out by given shares, only divides and compares, so it is alike everywhere.
 package plan
 
 import (
