@@ -51,6 +51,7 @@ func benchCommand() *cobra.Command {
 	f.IntVar(&b.sequences, "sequences", 1, "sequences decoded together; with more than one, prefill is not measured")
 	f.BoolVar(&b.json, "json", false, "print one JSON object")
 	_ = cmd.MarkFlagRequired("model")
+	cmd.AddCommand(benchLinkCommand())
 	return cmd
 }
 
