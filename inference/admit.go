@@ -63,12 +63,15 @@ func (e *Engine) chooseSlot(prompt []int32) (free, source *slot) {
 // copyPrefix copies the keys and values of slot from's first n tokens to slot to,
 // on all ranks.
 func (e *Engine) copyPrefix(from, to, n int) error {
-	c := prefixCopy{from, to, n}
-	if e.rank.group.WorldSize() > 1 {
-		c.encode(e.rank.head[:])
-		if err := e.rank.group.Broadcast(e.ctx, 0, e.rank.head[:]); err != nil {
+	for !e.rank.place.First() && len(e.flights) > 0 { // which some ranks have not heard of
+		if err := e.land(); err != nil {
 			return err
 		}
+	}
+	c := prefixCopy{from, to, n}
+	c.encode(e.rank.head[:])
+	if err := e.rank.tellAll(e.ctx, e.rank.head[:]); err != nil {
+		return err
 	}
 	e.rank.mem.copyPrefix(c)
 	return nil

@@ -6,18 +6,20 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 
 	"daisy/inference/gguf"
+	"daisy/inference/plan"
 )
 
 // ErrOtherModel: a rank has another file under the model's name.
 var ErrOtherModel = errors.New("another model file")
 
 // agree compares what all ranks must have alike before they load: the file, the
-// context and the shares. The error names the first rank that differs from 0.
-func agree(ctx context.Context, f *gguf.File, info Info, opt Options) error {
+// context and the plan. The error names the first rank that differs from 0.
+func agree(ctx context.Context, f *gguf.File, info Info, p plan.Plan, opt Options) error {
 	world := opt.Group.WorldSize()
 	if world == 1 {
 		return nil
@@ -33,8 +35,12 @@ func agree(ctx context.Context, f *gguf.File, info Info, opt Options) error {
 	own = binary.LittleEndian.AppendUint64(own, uint64(info.ContextLength))
 	own = binary.LittleEndian.AppendUint64(own, uint64(max(1, opt.Sequences)))
 	own = binary.LittleEndian.AppendUint64(own, uint64(opt.Cache))
-	shares := sha256.Sum256(bytesOf(opt.Shares))
-	own = append(own, shares[:]...)
+	text, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	dealt := sha256.Sum256(text)
+	own = append(own, dealt[:]...)
 	all := make([]byte, world*len(own))
 	if err := opt.Group.AllGather(ctx, all, own); err != nil {
 		return err
@@ -45,7 +51,7 @@ func agree(ctx context.Context, f *gguf.File, info Info, opt Options) error {
 			return fmt.Errorf("rank %d has %w than rank 0", r, ErrOtherModel)
 		}
 		if !bytes.Equal(theirs, all[:len(own)]) {
-			return fmt.Errorf("rank %d was asked for another context, number of sequences, KV cache or shares than rank 0", r)
+			return fmt.Errorf("rank %d was asked for another context, number of sequences, KV cache or plan than rank 0", r)
 		}
 	}
 	return nil

@@ -32,7 +32,11 @@ type Engine struct {
 	batch    step                 // likewise: reused by every step
 	who      []*sequence          // likewise: the batch's outputs' sequences
 
-	prefilling []*slot // likewise: room for the slots that still read their prompts
+	flights    []flight      // likewise
+	wanted     chan int      // outputs of each flight, to the goroutine that collects logits
+	collected  chan error    // its answer: the logits are there
+	sampled    chan struct{} // they have been used
+	prefilling []*slot       // likewise: room for the slots that still read their prompts
 
 	ctx      context.Context // ends every collective
 	cancel   context.CancelCauseFunc
@@ -80,16 +84,16 @@ func load(ctx context.Context, path string, opt Options) (*Engine, error) {
 	if err := e.describe(f, arch, opt); err != nil {
 		return nil, err
 	}
-	shards, err := shards(f, arch, opt)
+	p, err := planFor(f, arch, opt)
 	if err != nil {
 		return nil, err
 	}
-	if err := agree(ctx, f, e.info, opt); err != nil {
+	if err := agree(ctx, f, e.info, p, opt); err != nil {
 		return nil, err
 	}
 	e.ctx, e.cancel = context.WithCancelCause(context.Background())
 	ready := make(chan error)
-	go e.run(ctx, f, arch, shards, opt, ready) // Close waits for done
+	go e.run(ctx, f, arch, p, opt, ready) // Close waits for done
 	if err := <-ready; err != nil {
 		return nil, err
 	}
@@ -154,30 +158,40 @@ func (e *Engine) describe(f *gguf.File, arch model.Arch, opt Options) (err error
 	return e.readTemplate(f)
 }
 
-// shards deals the model out; all ranks come to the same result.
-func shards(f *gguf.File, arch model.Arch, opt Options) ([]plan.Shard, error) {
-	shape := model.Shape(f, arch)
-	world := opt.Group.WorldSize()
-	shares := opt.Shares
-	if shares == nil {
-		for range world {
-			shares = append(shares, 1)
+// planFor is the plan asked for, or else tensor parallelism over all ranks. All
+// ranks come to the same result.
+func planFor(f *gguf.File, arch model.Arch, opt Options) (plan.Plan, error) {
+	shape, world := model.Shape(f, arch), opt.Group.WorldSize()
+	p := plan.Plan{}
+	if opt.Plan != nil {
+		p = *opt.Plan
+	} else {
+		all := plan.Part{Layers: plan.Range{Hi: shape.Layers}, Shares: opt.Shares}
+		for r := range world {
+			all.Ranks = append(all.Ranks, r)
+			if opt.Shares == nil {
+				all.Shares = append(all.Shares, 1)
+			}
+		}
+		if len(all.Shares) != world {
+			return p, fmt.Errorf("%d shares for %d ranks", len(all.Shares), world)
+		}
+		var err error
+		if p, err = shape.Plan(all); err != nil {
+			return p, err
 		}
 	}
-	if len(shares) != world {
-		return nil, fmt.Errorf("%d shares for %d ranks", len(shares), world)
+	if err := p.Check(shape, world); err != nil {
+		return p, err
 	}
-	if world == 1 {
-		return []plan.Shard{shape.Whole()}, nil
-	}
-	return plan.TensorParallel(shape, shares)
+	return p, nil
 }
 
 // run is the goroutine that owns ggml: it loads, then serves until Close or an
 // error ends it.
-func (e *Engine) run(ctx context.Context, f *gguf.File, arch model.Arch, shards []plan.Shard, opt Options, ready chan<- error) {
+func (e *Engine) run(ctx context.Context, f *gguf.File, arch model.Arch, p plan.Plan, opt Options, ready chan<- error) {
 	defer close(e.done)
-	r, err := newRank(ctx, f, arch, shards, opt, &e.info)
+	r, err := newRank(ctx, f, arch, p, opt, &e.info)
 	if err != nil {
 		e.err = err
 		ready <- err
@@ -194,7 +208,7 @@ func (e *Engine) run(ctx context.Context, f *gguf.File, arch model.Arch, shards 
 	} else {
 		e.err = e.obey()
 	}
-	if e.err != nil && !errors.Is(e.err, ErrClosed) {
+	if e.err != nil && !errors.Is(e.err, ErrClosed) && !errors.Is(e.err, errFinished) {
 		r.group.Abort(e.err)
 	}
 	_ = r.group.Close()
@@ -204,9 +218,15 @@ func (e *Engine) run(ctx context.Context, f *gguf.File, arch model.Arch, shards 
 // newRank loads one rank's shard and allocates all it needs to compute: on the
 // GPU where there is one that can compute all of the model, else on the CPU. It
 // returns when all ranks are there.
-func newRank(ctx context.Context, f *gguf.File, arch model.Arch, shards []plan.Shard, opt Options, info *Info) (*rank, error) {
-	r := &rank{arch: arch, shards: shards, group: opt.Group}
-	err := error(ErrUnsupported)
+func newRank(ctx context.Context, f *gguf.File, arch model.Arch, p plan.Plan, opt Options, info *Info) (*rank, error) {
+	place, stage := model.PlaceOf(p, opt.Group.Rank())
+	team, err := opt.Group.Subset(p.Stages[stage].Ranks)
+	if err != nil {
+		return nil, err
+	}
+	start := rank{arch: arch, plan: p, stage: stage, place: place, group: opt.Group, team: team}
+	r := new(rank)
+	*r, err = start, ErrUnsupported
 	if gpu := ggml.NewGPU(); gpu != nil {
 		err = r.load(ctx, f, gpu, opt, info)
 	}
@@ -216,13 +236,13 @@ func newRank(ctx context.Context, f *gguf.File, arch model.Arch, shards []plan.S
 			poll = 0
 		}
 		var cpu *ggml.Backend
-		if cpu, err = ggml.NewCPU(info.Threads, poll); err != nil {
-			return nil, err
+		if cpu, err = ggml.NewCPU(info.Threads, poll); err == nil {
+			*r = start
+			err = r.load(ctx, f, cpu, opt, info)
 		}
-		r = &rank{arch: arch, shards: shards, group: opt.Group}
-		err = r.load(ctx, f, cpu, opt, info)
 	}
 	if err != nil {
+		_ = team.Close()
 		return nil, err
 	}
 	if err := opt.Group.Barrier(ctx); err != nil {
@@ -238,15 +258,15 @@ func (r *rank) load(ctx context.Context, f *gguf.File, b *ggml.Backend, opt Opti
 	r.backend = b
 	defer func() {
 		if err != nil {
-			r.close()
+			r.free()
 		}
 	}()
 	slots := max(1, opt.Sequences)
-	besides := memoryBytes(r.arch.Params(), r.shard(), slots, info.ContextLength, opt.Cache.ggml())
-	if r.weights, err = loadWeights(ctx, f, r.arch, r.shard(), b, besides, opt.Progress); err != nil {
+	besides := memoryBytes(r.arch.Params(), r.place, slots, info.ContextLength, opt.Cache.ggml())
+	if r.weights, err = loadWeights(ctx, f, r.arch, r.place, b, besides, opt.Progress); err != nil {
 		return err
 	}
-	if r.mem, err = newMemory(r.arch, r.shard(), b, slots, info.ContextLength, opt.Cache.ggml()); err != nil {
+	if r.mem, err = newMemory(r.arch, r.place, b, slots, info.ContextLength, opt.Cache.ggml()); err != nil {
 		return err
 	}
 	r.mem.Weights, r.mem.Joined = r.weights.tensors, r.weights.joined

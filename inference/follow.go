@@ -50,7 +50,7 @@ func (e *Engine) reason(err error) error {
 
 // obeyOne waits for what rank 0 asks for next, and does it.
 func (r *rank) obeyOne(ctx context.Context, s *step, contextLength int) error {
-	if err := r.group.Broadcast(ctx, 0, r.head[:]); err != nil {
+	if err := r.hear(ctx, r.head[:]); err != nil {
 		return err
 	}
 	switch kind := kindOf(r.head[:]); kind {
@@ -72,21 +72,6 @@ func (r *rank) obeyOne(ctx context.Context, s *step, contextLength int) error {
 	}
 }
 
-// announce sends the step from rank 0 to the others.
-func (r *rank) announce(ctx context.Context, s *step) error {
-	if r.group.WorldSize() == 1 {
-		return nil
-	}
-	r.payload = s.encode(r.head[:], r.payload)
-	if err := r.group.Broadcast(ctx, 0, r.head[:]); err != nil {
-		return err
-	}
-	if s.inHead() {
-		return nil
-	}
-	return r.group.Broadcast(ctx, 0, r.payload)
-}
-
 // receive reads the rest of a step whose head has come.
 func (r *rank) receive(ctx context.Context, s *step, contextLength int) error {
 	rest, err := s.decodeHead(r.head[:], r.mem.slots)
@@ -99,7 +84,7 @@ func (r *rank) receive(ctx context.Context, s *step, contextLength int) error {
 			r.payload = make([]byte, rest)
 		}
 		payload = r.payload[:rest]
-		if err := r.group.Broadcast(ctx, 0, payload); err != nil {
+		if err := r.hear(ctx, payload); err != nil {
 			return err
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"daisy/inference/gguf"
 	"daisy/inference/model"
 	"daisy/inference/modeltest"
-	"daisy/inference/plan"
 	"daisy/rdma"
 
 	"github.com/stretchr/testify/require"
@@ -130,7 +129,7 @@ func TestSparseSequencesTogether(t *testing.T) {
 			require.NoError(t, err)
 			opt := Options{Group: rdma.Solo(), Sequences: len(a) + len(b)}
 			info := Info{ContextLength: 32, Threads: 1, WorldSize: 1}
-			r, err := newRank(t.Context(), f, arch, []plan.Shard{model.Shape(f, arch).Whole()}, opt, &info)
+			r, err := newRank(t.Context(), f, arch, soloPlan(t, f, arch), opt, &info)
 			require.NoError(t, err)
 			defer r.close()
 			compute := func(s *step) []float32 {

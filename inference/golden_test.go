@@ -9,6 +9,7 @@ import (
 	"daisy/inference/gguf"
 	"daisy/inference/model"
 	"daisy/inference/modeltest"
+	"daisy/inference/plan"
 	"daisy/rdma"
 	"daisy/rdma/mem"
 
@@ -61,12 +62,18 @@ func forward(t testing.TB, path string, tokens []int32, world, chunk int) []floa
 // before them only fill the KV cache.
 func forwardFrom(t testing.TB, path string, tokens []int32, world, chunk, first int) []float32 {
 	t.Helper()
+	return forwardBy(t, path, tokens, nil, world, chunk, first)
+}
+
+// forwardBy is forwardFrom by a plan.
+func forwardBy(t testing.TB, path string, tokens []int32, p *plan.Plan, world, chunk, first int) []float32 {
+	t.Helper()
 	transports := mem.New(world)
 	var out []float32
 	var g errgroup.Group
 	for r := range world {
 		g.Go(func() error {
-			logits, err := forwardRank(path, tokens, rdma.NewGroup(transports[r], 1), chunk, first)
+			logits, err := forwardRank(path, tokens, p, rdma.NewGroup(transports[r], 1), chunk, first)
 			if r == 0 {
 				out = logits
 			}
@@ -77,7 +84,7 @@ func forwardFrom(t testing.TB, path string, tokens []int32, world, chunk, first 
 	return out
 }
 
-func forwardRank(path string, tokens []int32, group *rdma.Group, chunk, first int) (logits []float32, err error) {
+func forwardRank(path string, tokens []int32, p *plan.Plan, group *rdma.Group, chunk, first int) (logits []float32, err error) {
 	defer group.Close()
 	defer func() {
 		if err != nil {
@@ -93,8 +100,8 @@ func forwardRank(path string, tokens []int32, group *rdma.Group, chunk, first in
 	if err != nil {
 		return nil, err
 	}
-	opt := Options{Group: group, Sequences: len(tokens)} // so many outputs may be in a step
-	parts, err := shards(f, arch, opt)
+	opt := Options{Group: group, Plan: p, Sequences: len(tokens)} // so many outputs may be in a step
+	parts, err := planFor(f, arch, opt)
 	if err != nil {
 		return nil, err
 	}
@@ -115,6 +122,11 @@ func forwardRank(path string, tokens []int32, group *rdma.Group, chunk, first in
 			return nil, err
 		}
 		if info.Rank == 0 {
+			if !r.last() && len(s.outputs) > 0 {
+				if err := r.collect(ctx, len(s.outputs)); err != nil {
+					return nil, err
+				}
+			}
 			logits = append(logits, r.logits[:len(s.outputs)*arch.Params().Vocab]...)
 		}
 	}
@@ -136,6 +148,11 @@ func checkGolden(t *testing.T, name string, worlds ...int) {
 		t.Logf("%s: NMSE %.1e on %d ranks", name, got, world)
 		require.Less(t, got, goldenError)
 	}
+	for _, p := range stagedPlans(t, g.path, worlds[0] > 1) {
+		got := errorOf(forwardBy(t, g.path, g.tokens, &p, p.World(), 7, 0), g.logits)
+		t.Logf("%s: NMSE %.1e by %s", name, got, p.Kind())
+		require.Less(t, got, goldenError, "%+v", p)
+	}
 	// As when it answers: of a prompt's last chunk only the last tokens' logits.
 	first := len(g.tokens) - 2
 	want := g.logits[len(g.logits)/len(g.tokens)*first:]
@@ -144,6 +161,39 @@ func checkGolden(t *testing.T, name string, worlds ...int) {
 		t.Logf("%s: NMSE %.1e of the last on %d ranks", name, got, world)
 		require.Less(t, got, goldenError)
 	}
+}
+
+// stagedPlans are plans of several stages for the model at path: a pipeline, and
+// where layers can be shared, stages of two ranks before and after one of one.
+func stagedPlans(t testing.TB, path string, shared bool) (plans []plan.Plan) {
+	t.Helper()
+	f, err := gguf.Open(path)
+	require.NoError(t, err)
+	defer f.Close()
+	arch, err := model.New(f)
+	require.NoError(t, err)
+	s := model.Shape(f, arch)
+	if s.Layers == 1 {
+		return nil // nothing to cut
+	}
+	half := s.Layers / 2
+	add := func(first, second []int) {
+		part := func(lo, hi int, ranks []int) plan.Part {
+			return plan.Part{Layers: plan.Range{Lo: lo, Hi: hi}, Ranks: ranks, Shares: []float64{2, 1, 1}[:len(ranks)]}
+		}
+		p, err := s.Plan(part(0, half, first), part(half, s.Layers, second))
+		require.NoError(t, err)
+		plans = append(plans, p)
+	}
+	add([]int{0}, []int{1})
+	add([]int{1}, []int{0})
+	if shared {
+		add([]int{0, 2}, []int{1})
+		add([]int{0}, []int{1, 2})
+		add([]int{0, 3}, []int{1, 2})
+		add([]int{1, 2}, []int{0, 3})
+	}
+	return plans
 }
 
 // leftOutPart is one part of a model that a golden file has, and the edit that

@@ -61,12 +61,22 @@ func TestJoinedMatrices(t *testing.T) {
 	require.Equal(t, alone, joined)
 }
 
+// soloPlan is the plan of one rank that holds everything.
+func soloPlan(t *testing.T, f *gguf.File, a model.Arch) plan.Plan {
+	t.Helper()
+	p, err := planFor(f, a, Options{Group: rdma.Solo()})
+	require.NoError(t, err)
+	return p
+}
+
 // logitsOf computes one rank's logits and tells how many matrices it joined.
 func logitsOf(t *testing.T, f *gguf.File, a model.Arch, shard plan.Shard, tokens []int32) ([]float32, int) {
 	t.Helper()
 	opt := Options{Group: rdma.Solo(), Sequences: len(tokens)}
 	info := Info{ContextLength: 32, Threads: 1, WorldSize: 1}
-	r, err := newRank(t.Context(), f, a, []plan.Shard{shard}, opt, &info)
+	p := soloPlan(t, f, a)
+	p.Stages[0].Shards[0] = shard
+	r, err := newRank(t.Context(), f, a, p, opt, &info)
 	require.NoError(t, err)
 	defer r.close()
 	s := &step{runs: []model.Run{{N: len(tokens), KV: 32}}, tokens: tokens}

@@ -14,7 +14,13 @@ import (
 func (e *Engine) lead() error {
 	var waiting []*sequence
 	var err error
+	stop := e.startCollecting()
 	for err == nil {
+		if len(e.flights) == len(e.rank.plan.Stages) {
+			if err = e.land(); err != nil {
+				break
+			}
+		}
 		if waiting, err = e.receive(waiting); err != nil {
 			break
 		}
@@ -23,10 +29,14 @@ func (e *Engine) lead() error {
 		}
 		e.dropCancelled()
 		if e.nextStep(); len(e.batch.runs) > 0 {
-			err = e.lockstep()
+			err = e.launch()
+		} else if len(e.flights) > 0 {
+			err = e.land()
 		}
 	}
 	err = e.reason(err)
+	for errors.Is(err, ErrClosed) && len(e.flights) > 0 && e.land() == nil {
+	}
 	for _, q := range waiting {
 		q.finish("", err)
 	}
@@ -37,13 +47,16 @@ func (e *Engine) lead() error {
 	}
 	if errors.Is(err, ErrClosed) {
 		e.sayFinished()
+	} else {
+		e.rank.group.Abort(err)
 	}
+	stop()
 	return err
 }
 
 // receive takes the requests that have come; without any work it waits.
 func (e *Engine) receive(waiting []*sequence) ([]*sequence, error) {
-	idle := len(waiting) == 0
+	idle := len(waiting) == 0 && len(e.flights) == 0
 	for _, s := range e.slots {
 		idle = idle && s.seq == nil
 	}
@@ -89,12 +102,26 @@ func (e *Engine) nextStep() {
 			kv = max(kv, e.paddedKV(len(sl.tokens)+1, 256)) // so that passes last
 		}
 	}
+	room := e.decodeRoom()
 	for _, sl := range e.slots {
-		if sl.decodes() {
+		if sl.decodes() && room > 0 {
 			e.add(sl.seq, 1, kv)
+			room--
 		}
 	}
 	e.addPrefill()
+}
+
+// decodeRoom is how many sequences decode in one step: all of them, or with
+// several stages a part, so that each stage has a step to compute.
+func (e *Engine) decodeRoom() int {
+	n, stages := 0, len(e.rank.plan.Stages)
+	for _, sl := range e.slots {
+		if sl.seq != nil && len(sl.seq.pending) <= 1 {
+			n++
+		}
+	}
+	return (n + stages - 1) / stages
 }
 
 // addPrefill fills the batch up with prefill: all of a batch, or while others
@@ -104,7 +131,7 @@ func (e *Engine) nextStep() {
 func (e *Engine) addPrefill() {
 	s := &e.batch
 	room := maxBatch - len(s.tokens)
-	if len(s.tokens) > 0 {
+	if len(s.tokens) > 0 || len(e.rank.plan.Stages) > 1 { // small steps, so that stages overlap
 		room = min(room, chunk)
 	}
 	e.prefilling = e.prefilling[:0]
@@ -148,31 +175,13 @@ func (e *Engine) paddedKV(n, step int) int {
 	return min((n+step-1)/step*step, e.info.ContextLength)
 }
 
-// lockstep runs the batch on all ranks and samples.
-func (e *Engine) lockstep() error {
-	if err := e.rank.announce(e.ctx, &e.batch); err != nil {
-		return err
-	}
-	if err := e.rank.compute(e.ctx, &e.batch); err != nil {
-		return err
-	}
-	vocab := e.rank.arch.Params().Vocab
-	for i, q := range e.who {
-		q.sampled(e.rank.logits[i*vocab:(i+1)*vocab], e.info.ContextLength)
-	}
-	return nil
-}
-
 // sayFinished lets the other ranks' Follow return. It is a courtesy: the end of
 // the group tells them too.
 func (e *Engine) sayFinished() {
-	if e.rank.group.WorldSize() == 1 {
-		return
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	head := e.rank.head[:]
 	clear(head)
 	head[0] = kindFinish
-	_ = e.rank.group.Broadcast(ctx, 0, head)
+	_ = e.rank.tellAll(ctx, head)
 }

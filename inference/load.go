@@ -11,7 +11,6 @@ import (
 	"daisy/inference/gguf"
 	"daisy/inference/machine"
 	"daisy/inference/model"
-	"daisy/inference/plan"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -29,7 +28,7 @@ type weights struct {
 // loadWeights reads the parts of the file that the shard names. Tensors that are
 // neither cut nor repacked are mapped on a CPU instead of read. What is read, and
 // besides bytes for other things, must fit into the machine's memory.
-func loadWeights(ctx context.Context, f *gguf.File, a model.Arch, shard plan.Shard, b *ggml.Backend, besides float64, progress func(loaded, total int64)) (_ *weights, err error) {
+func loadWeights(ctx context.Context, f *gguf.File, a model.Arch, place model.Place, b *ggml.Backend, besides float64, progress func(loaded, total int64)) (_ *weights, err error) {
 	specs := a.Specs()
 	w := &weights{tensors: map[string]ggml.Tensor{}, joined: map[string]model.Joined{}}
 	defer func() {
@@ -46,10 +45,10 @@ func loadWeights(ctx context.Context, f *gguf.File, a model.Arch, shard plan.Sha
 	repacked, canRepack := b.Repacked()
 	for _, s := range specs {
 		t, ok := f.Tensor(s.Name)
-		if !ok {
+		if !ok || !place.Holds(s.Name, a.Params(), f) {
 			continue
 		}
-		p := newPart(s, t, s.Cut(a.Params(), shard))
+		p := newPart(s, t, s.Cut(a.Params(), place.Shard))
 		if s.Use != model.Vector && !multiplies(b.Memory(), p) {
 			return nil, fmt.Errorf("tensor %q: weights of type %s: %w", s.Name, t.Type, ErrUnsupported)
 		}

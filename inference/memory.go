@@ -5,7 +5,6 @@ import (
 
 	"daisy/inference/ggml"
 	"daisy/inference/model"
-	"daisy/inference/plan"
 )
 
 // maxBatch is the most tokens in one step: enough for ggml's matrix kernels to
@@ -34,17 +33,17 @@ type memory struct {
 
 // memoryBytes is what newMemory will allocate, nearly. A float, since a hostile
 // file's numbers could overflow an integer.
-func memoryBytes(p *model.Params, shard plan.Shard, slots, ctx int, cache ggml.Type) float64 {
-	kDim, vDim := p.CacheWidths(shard)
+func memoryBytes(p *model.Params, place model.Place, slots, ctx int, cache ggml.Type) float64 {
+	kDim, vDim := p.CacheWidths(place.Shard)
 	row := float64(cache.RowBytes(kDim) + cache.RowBytes(vDim))
 	masks := 1.0
 	if p.Window > 0 {
 		masks = 2
 	}
-	return float64(p.Layers)*float64(slots)*float64(ctx)*row + // keys and values
+	return float64(place.Layers.Len())*float64(slots)*float64(ctx)*row + // keys and values
 		masks*2*maxBatch*float64(ctx) +
 		float64(len(model.Memory{}.Stream))*4*float64(p.Dim)*maxBatch +
-		4*float64(shard.Vocab.Len())*float64(slots)
+		4*float64(place.Shard.Vocab.Len())*float64(slots)
 }
 
 // shared is a tensor that the host writes or reads between graphs.
@@ -55,7 +54,7 @@ type shared[T any] struct {
 }
 
 // newMemory allocates slots sequences of ctx positions each for one rank's shard.
-func newMemory(a model.Arch, shard plan.Shard, b *ggml.Backend, slots, ctx int, cacheType ggml.Type) (_ *memory, err error) {
+func newMemory(a model.Arch, place model.Place, b *ggml.Backend, slots, ctx int, cacheType ggml.Type) (_ *memory, err error) {
 	p := a.Params()
 	m := &memory{slots: slots, outputs: slots}
 	m.Context, m.Cache, m.Host = ctx, cacheType, b.Memory().Host()
@@ -64,17 +63,17 @@ func newMemory(a model.Arch, shard plan.Shard, b *ggml.Backend, slots, ctx int, 
 			m.close()
 		}
 	}()
-	if m.context, err = ggml.NewContext(2*p.Layers+8, 0, 0); err != nil {
+	if m.context, err = ggml.NewContext(2*place.Layers.Len()+8, 0, 0); err != nil {
 		return nil, err
 	}
-	kDim, vDim := p.CacheWidths(shard)
+	kDim, vDim := p.CacheWidths(place.Shard)
 	for _, width := range append(p.CacheHeads(), kDim, vDim) {
 		if width%cacheType.BlockSize() != 0 {
 			return nil, fmt.Errorf("KV cache of %d values a row in blocks of %d: %w", width, cacheType.BlockSize(), ErrUnsupported)
 		}
 	}
 	var cache []ggml.Tensor
-	for range p.Layers {
+	for range place.Layers.Len() {
 		k := m.context.NewTensor(cacheType, kDim, slots*ctx)
 		m.K = append(m.K, k)
 		cache = append(cache, k)
@@ -117,7 +116,7 @@ func newMemory(a model.Arch, shard plan.Shard, b *ggml.Backend, slots, ctx int, 
 			return nil, err
 		}
 	}
-	m.Logits, err = m.buffer(b, 4*shard.Vocab.Len()*m.outputs)
+	m.Logits, err = m.buffer(b, 4*max(1, place.Shard.Vocab.Len())*m.outputs)
 	return m, err
 }
 

@@ -15,8 +15,11 @@ import (
 // rank computes one rank's part of every step. One goroutine owns it.
 type rank struct {
 	arch    model.Arch
-	shards  []plan.Shard
+	plan    plan.Plan
+	stage   int
+	place   model.Place
 	group   *rdma.Group
+	team    *rdma.Group // the ranks of the stage
 	backend *ggml.Backend
 	weights *weights
 	mem     *memory
@@ -38,21 +41,25 @@ type pass struct {
 	outputs int
 	sums    []shared[float32] // per segment: what the ranks sum
 	logits  shared[float32]
+	in, out shared[float32] // the residual stream between stages
 }
 
 // maxPasses bounds the passes kept. A conversation alternates between decode and
 // a few sizes of prefill.
 const maxPasses = 12
 
-func (r *rank) shard() plan.Shard { return r.shards[r.group.Rank()] }
-
-// compute runs the step; on rank 0 r.logits then holds the logits of its outputs.
+// compute runs this rank's part of the step. When rank 0 is in the last stage,
+// r.logits there holds the logits of the step's outputs; else they are on their
+// way to it, and collect takes them.
 func (r *rank) compute(ctx context.Context, s *step) error {
 	p, err := r.pass(s)
 	if err != nil {
 		return err
 	}
 	r.fill(s)
+	if err := r.takeOver(ctx, p); err != nil {
+		return err
+	}
 	for i, seg := range p.Segments {
 		if err := r.backend.Compute(seg.Graph); err != nil {
 			return err
@@ -66,10 +73,13 @@ func (r *rank) compute(ctx context.Context, s *step) error {
 		}
 		sum := p.sums[i]
 		sum.pull()
-		if err := r.group.AllReduce(ctx, sum.values); err != nil {
+		if err := r.team.AllReduce(ctx, sum.values); err != nil {
 			return err
 		}
 		sum.push(seg.Len)
+	}
+	if !r.last() {
+		return r.handOn(ctx, p)
 	}
 	if len(s.outputs) == 0 {
 		return nil
@@ -80,7 +90,7 @@ func (r *rank) compute(ctx context.Context, s *step) error {
 
 // fill writes the step's inputs.
 func (r *rank) fill(s *step) {
-	m, vocab, window := r.mem, r.shard().Vocab, r.arch.Params().Window
+	m, vocab, window := r.mem, r.place.Shard.Vocab, r.arch.Params().Window
 	i, mask := 0, 0
 	for _, run := range s.runs {
 		for j := range run.N {
@@ -127,29 +137,6 @@ func show(row []uint16, lo, hi int) {
 
 const f16MinusInf = 0xFC00
 
-// gather brings the logits of all vocabulary shards to rank 0.
-func (r *rank) gather(ctx context.Context, own []float32, outputs int) error {
-	if r.group.Rank() != 0 {
-		return r.group.Send(ctx, 0, bytesOf(own))
-	}
-	vocab := r.arch.Params().Vocab
-	put := func(x []float32, v plan.Range) {
-		for o := range outputs {
-			copy(r.logits[o*vocab+v.Lo:o*vocab+v.Hi], x[o*v.Len():])
-		}
-	}
-	put(own, r.shard().Vocab)
-	for from := 1; from < r.group.WorldSize(); from++ {
-		v := r.shards[from].Vocab
-		x := r.part[:outputs*v.Len()]
-		if err := r.group.Recv(ctx, from, bytesOf(x)); err != nil {
-			return err
-		}
-		put(x, v)
-	}
-	return nil
-}
-
 // pass finds or records the forward pass for a step's shape. Where a token
 // stands does not matter, only how many there are and how far attention looks.
 func (r *rank) pass(s *step) (*pass, error) {
@@ -180,7 +167,7 @@ func (r *rank) pass(s *step) (*pass, error) {
 // to grow for it, what was placed before is lost, so it starts again.
 func (r *rank) record(runs []model.Run, outputs int) (*pass, error) {
 	for {
-		rec, err := model.NewPass(r.arch, &r.mem.Memory, r.shard(), r.group.Rank(), r.group.WorldSize(), runs, outputs)
+		rec, err := model.NewPass(r.arch, &r.mem.Memory, r.place, runs, outputs)
 		if err != nil {
 			return nil, err
 		}
@@ -222,7 +209,13 @@ func (r *rank) share(p *pass) *pass {
 		}
 	}
 	if p.Logits.Valid() {
-		p.logits = newShared[float32](p.Logits, p.outputs*r.shard().Vocab.Len(), host)
+		p.logits = newShared[float32](p.Logits, p.outputs*r.place.Shard.Vocab.Len(), host)
+	}
+	if n := p.tokens() * r.arch.Params().Dim; p.In.Valid() {
+		p.in = newShared[float32](p.In, n, host)
+	}
+	if n := p.tokens() * r.arch.Params().Dim; p.Out.Valid() {
+		p.out = newShared[float32](p.Out, n, host)
 	}
 	return p
 }
@@ -235,7 +228,13 @@ func (r *rank) forget() {
 	r.passes = r.passes[:0]
 }
 
+// close frees what the rank holds; free all but its place in the group.
 func (r *rank) close() {
+	r.free()
+	_ = r.team.Close()
+}
+
+func (r *rank) free() {
 	r.forget()
 	if r.scratch != nil {
 		r.scratch.Close()

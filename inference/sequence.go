@@ -49,6 +49,9 @@ type sequence struct {
 	first   time.Time
 	stats   Stats
 	err     error
+	// finished: out is closed, and what is still under way for the sequence is of
+	// no use any more.
+	finished bool
 
 	times []time.Time // when each token was sampled; kept where it has room
 
@@ -67,7 +70,7 @@ func (q *sequence) begin(s *slot) {
 
 // finish hands the sequence back to its caller and frees the slot.
 func (q *sequence) finish(reason StopReason, err error) {
-	q.stats.Stop, q.err = reason, err
+	q.stats.Stop, q.err, q.finished = reason, err, true
 	if q.slot != nil {
 		q.slot.seq = nil
 	}

@@ -13,6 +13,7 @@ import (
 	"daisy/inference/gguf"
 	"daisy/inference/model"
 	"daisy/inference/modeltest"
+	"daisy/inference/plan"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
@@ -79,7 +80,7 @@ func TestSlotChoice(t *testing.T) {
 
 // While others decode, a long prompt goes in by chunks.
 func TestLongPromptDoesNotStallOthers(t *testing.T) {
-	e := &Engine{info: Info{ContextLength: 4096}}
+	e := &Engine{info: Info{ContextLength: 4096}, rank: &rank{plan: plan.Plan{Stages: make([]plan.Stage, 1)}}}
 	decoding := &sequence{pending: []int32{1}}
 	prefilling := &sequence{pending: make([]int32, 3000)}
 	e.slots = []*slot{{id: 0, seq: decoding, tokens: make([]int32, 300)}, {id: 1, seq: prefilling}}
@@ -94,7 +95,7 @@ func TestLongPromptDoesNotStallOthers(t *testing.T) {
 
 // Nor does a long prompt keep a short one waiting, or two long ones each other.
 func TestPromptsShareTheBatch(t *testing.T) {
-	e := &Engine{info: Info{ContextLength: 8192}}
+	e := &Engine{info: Info{ContextLength: 8192}, rank: &rank{plan: plan.Plan{Stages: make([]plan.Stage, 1)}}}
 	for i, n := range []int{3000, 5, 4000} {
 		e.slots = append(e.slots, &slot{id: i, seq: &sequence{pending: make([]int32, n)}})
 		e.slots[i].seq.slot = e.slots[i]

@@ -3,6 +3,7 @@ package inference
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"daisy/inference/model"
 )
@@ -13,6 +14,10 @@ type step struct {
 	runs    []model.Run
 	tokens  []int32 // of all runs, one after the other
 	outputs []int32 // batch indices that want logits, ascending
+}
+
+func (s *step) clone() step {
+	return step{slices.Clone(s.runs), slices.Clone(s.tokens), slices.Clone(s.outputs)}
 }
 
 // The wire form of a step, little endian: a head of headBytes, and when the

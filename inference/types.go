@@ -7,6 +7,7 @@ import (
 	"daisy/inference/chat"
 	"daisy/inference/ggml"
 	"daisy/inference/model"
+	"daisy/inference/plan"
 	"daisy/inference/sample"
 	"daisy/rdma"
 )
@@ -36,8 +37,10 @@ type Options struct {
 	// Group joins the ranks that share the model; nil means one rank. The
 	// engine uses it from one goroutine, and Close closes it.
 	Group *rdma.Group
-	// Shares are the ranks' relative shares of the work, by rank; nil means
-	// equal ones. The same on all ranks.
+	// Plan says who holds what, the same on all ranks. Nil means that all ranks share each layer, as Shares says.
+	Plan *plan.Plan
+	// Shares are the ranks' relative shares of each layer, by rank, where there is
+	// no Plan; nil means equal ones. The same on all ranks.
 	Shares []float64
 	// Sequences is how many requests run at once, each with a KV cache of Context
 	// positions; 0 means one. More wait their turn.

@@ -94,7 +94,7 @@ func TestShardsCoverEveryTensorOnce(t *testing.T) {
 func TestFusedTensorsAreCoveredOnce(t *testing.T) {
 	p := &Params{Heads: 8, KVHeads: 4, HeadDim: 16, FFN: 96}
 	for world := 1; world <= 3; world++ {
-		shards, err := plan.TensorParallel(plan.Shape{KVHeads: 4, KVHeadUnit: 1, FFN: 96, FFNUnit: 32, Vocab: 8, VocabUnit: 1}, []float64{3, 2, 1}[:world])
+		shards, err := plan.TensorParallel(plan.Shape{Heads: 8, HeadUnit: 1, KVHeads: 4, KVHeadUnit: 1, FFN: 96, FFNUnit: 32, Vocab: 8, VocabUnit: 1}, []float64{3, 2, 1}[:world])
 		require.NoError(t, err)
 		requireCoveredOnce(t, p, Spec{Name: "qkv", Shape: []int{64, 8*16 + 2*4*16}, Rule: QKVRows}, shards)
 		requireCoveredOnce(t, p, Spec{Name: "qkv bias", Shape: []int{8*16 + 2*4*16}, Rule: QKVRows}, shards)

@@ -13,7 +13,7 @@ type Attend struct {
 // cached keys and values: [heads * value width, n]. The widths are those of the
 // cache.
 func (b *Builder) Attention(layer int, q ggml.Tensor, how Attend) ggml.Tensor {
-	heads := b.shard.KVHeads.Len() * b.p.Group()
+	heads := b.shard.Heads.Len()
 	masks := b.mem.Mask
 	if how.Windowed {
 		masks = b.mem.WindowMask
@@ -30,12 +30,12 @@ func (b *Builder) Attention(layer int, q ggml.Tensor, how Attend) ggml.Tensor {
 		qr := b.c.View4D(q, [4]int{key, heads, r.N, r.count}, [3]int{nb1, nb2, nb2 * r.N}, first*nb2)
 		row := r.KV * f16Bytes
 		m := b.c.View4D(masks, [4]int{r.KV, r.N, 1, r.count}, [3]int{row, row * r.N, row * r.N}, mask*f16Bytes)
-		k := b.cached(b.mem.K[layer], r, key, key, kvHeads)
+		k := b.cached(b.mem.K[b.cacheOf(layer)], r, key, key, kvHeads)
 		v := k
 		if b.p.Latent > 0 { // the value is the key's beginning
-			v = b.cached(b.mem.K[layer], r, value, key, kvHeads)
+			v = b.cached(b.mem.K[b.cacheOf(layer)], r, value, key, kvHeads)
 		} else {
-			v = b.cached(b.mem.V[layer], r, value, value, kvHeads)
+			v = b.cached(b.mem.V[b.cacheOf(layer)], r, value, value, kvHeads)
 		}
 		var a ggml.Tensor
 		if b.tiles(r, key, value, how) {

@@ -1,6 +1,10 @@
 package model
 
-import "daisy/inference/ggml"
+import (
+	"iter"
+
+	"daisy/inference/ggml"
+)
 
 const f32Bytes = 4
 
@@ -14,15 +18,45 @@ func (b *Builder) Context() int { return b.mem.Context }
 // Weight returns this rank's shard of a tensor, absent when the file has none.
 func (b *Builder) Weight(name string) ggml.Tensor { return b.mem.Weights[name] }
 
-// Embed looks up the batch's tokens: [Dim, n]. The embedding is dealt out by
-// vocabulary rows: a rank looks up what it has and puts zeros for the rest.
-func (b *Builder) Embed(name string) ggml.Tensor {
+// Embed looks up the batch's tokens and scales them: [Dim, n]. The embedding is
+// dealt out by vocabulary rows: a rank looks up what it has and puts zeros for the
+// rest. In a later stage it is what the stage before handed on.
+func (b *Builder) Embed(name string, scale float32) ggml.Tensor {
+	if !b.place.First() {
+		b.in = b.nextPlace(b.n)
+		b.kept, b.lastPlaced = b.in, b.in
+		return b.in
+	}
 	x := b.c.GetRows(b.Weight(name), b.c.View1D(b.mem.Tokens, b.n, 0))
 	if b.world == 1 {
-		return x
+		return b.Scale(x, scale)
 	}
 	own := b.c.View2D(b.mem.OwnToken, 1, b.n, f32Bytes, 0)
-	return b.meet(b.c.Mul(x, own))
+	return b.Scale(b.meet(b.c.Mul(x, own)), scale)
+}
+
+// Layers are those of the rank's stage.
+func (b *Builder) Layers() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for i := b.place.Layers.Lo; i < b.place.Layers.Hi && yield(i); i++ {
+		}
+	}
+}
+
+// cacheOf is a layer's place in the KV cache, which has those of the stage.
+func (b *Builder) cacheOf(layer int) int { return layer - b.place.Layers.Lo }
+
+// HandOn ends the pass with x [Dim, n], for the next stage to go on with; in the
+// last stage it does nothing and returns false.
+func (b *Builder) HandOn(x ggml.Tensor) bool {
+	if b.place.Last(b.p) {
+		return false
+	}
+	if x != b.lastPlaced {
+		x = b.placed(x)
+	}
+	b.out = x
+	return true
 }
 
 // RMSNorm normalises x and scales it by the weight of that name.
@@ -92,8 +126,7 @@ func (b *Builder) Rows(x ggml.Tensor, width, lo, n int) ggml.Tensor {
 // QKV splits x, the product with a matrix of rule QKVRows, into queries and keys
 // [HeadDim, heads, n] and values [KV heads * HeadDim, n].
 func (b *Builder) QKV(x ggml.Tensor) (q, k, v ggml.Tensor) {
-	d, kvHeads := b.p.HeadDim, b.shard.KVHeads.Len()
-	heads := kvHeads * b.p.Group()
+	d, heads, kvHeads := b.p.HeadDim, b.shard.Heads.Len(), b.shard.KVHeads.Len()
 	width := (heads + 2*kvHeads) * d
 	split := func(first, heads int) ggml.Tensor {
 		return b.c.View3D(x, d, heads, b.n, f32Bytes*d, f32Bytes*width, f32Bytes*d*first)
@@ -152,9 +185,9 @@ func (b *Builder) Rope(x ggml.Tensor, r ggml.Rope) ggml.Tensor {
 func (b *Builder) StoreKV(layer int, k, v ggml.Tensor) {
 	rows := b.c.View1D(b.mem.CacheRow, b.n, 0)
 	width, vWidth := b.p.CacheWidths(b.shard)
-	b.graph.Add(b.c.SetRows(b.mem.K[layer], b.c.Reshape2D(k, width, b.n), rows))
+	b.graph.Add(b.c.SetRows(b.mem.K[b.cacheOf(layer)], b.c.Reshape2D(k, width, b.n), rows))
 	if vWidth > 0 {
-		b.graph.Add(b.c.SetRows(b.mem.V[layer], v, rows))
+		b.graph.Add(b.c.SetRows(b.mem.V[b.cacheOf(layer)], v, rows))
 	}
 }
 
@@ -197,16 +230,22 @@ func (b *Builder) meet(x ggml.Tensor) ggml.Tensor {
 // it returns has those bytes, and is what later segments may use: with x itself
 // they would compute it again.
 func (b *Builder) placed(x ggml.Tensor) ggml.Tensor {
-	place := b.mem.Stream[b.turn]
-	b.turn = (b.turn + 1) % len(b.mem.Stream)
-	bytes := b.c.NewTensor(ggml.F32, b.p.Dim, x.Bytes()/(f32Bytes*b.p.Dim))
-	for _, t := range [2]ggml.Tensor{x, bytes} {
-		if err := place.PlaceAt(t, 0); err != nil {
-			b.fail(err)
-		}
+	if err := b.mem.Stream[b.turn].PlaceAt(x, 0); err != nil {
+		b.fail(err)
 	}
 	b.graph.Add(x)
-	return bytes
+	b.lastPlaced = b.nextPlace(x.Bytes() / (f32Bytes * b.p.Dim))
+	return b.lastPlaced
+}
+
+// nextPlace is the next of the stream's places as a tensor [Dim, n].
+func (b *Builder) nextPlace(n int) ggml.Tensor {
+	t := b.c.NewTensor(ggml.F32, b.p.Dim, n)
+	if err := b.mem.Stream[b.turn].PlaceAt(t, 0); err != nil {
+		b.fail(err)
+	}
+	b.turn = (b.turn + 1) % len(b.mem.Stream)
+	return t
 }
 
 // Keep makes x [Dim, tokens] outlive its segment: what is added to a sum only

@@ -55,9 +55,10 @@ type Builder struct {
 	c       *ggml.Context
 	p       *Params
 	mem     *Memory
+	place   Place
 	shard   plan.Shard
-	rank    int
-	world   int
+	rank    int // in the stage
+	world   int // of the stage
 	runs    []Run
 	n       int
 	outputs int
@@ -70,6 +71,8 @@ type Builder struct {
 	sumsPerSegment int
 	turn           int // which place of Stream is next
 	kept           ggml.Tensor
+	lastPlaced     ggml.Tensor            // what placed returned last
+	in, out        ggml.Tensor            // what comes from the stage before, and goes to the next
 	strided        map[ggml.Tensor]Joined // products [Rows, n] that lie in a larger one
 	logits         ggml.Tensor
 	err            error
@@ -102,6 +105,7 @@ func segmentSums(weights map[string]ggml.Tensor, joined map[string]Joined, layer
 // Pass is a recorded forward pass.
 type Pass struct {
 	Segments []Segment
+	In, Out  ggml.Tensor // [Dim, n] from the stage before and for the next, or absent
 	Logits   ggml.Tensor // [vocabulary shard, outputs], or absent
 	context  *ggml.Context
 }
@@ -111,18 +115,19 @@ func (p *Pass) Close() { p.context.Close() }
 
 // NewPass records the forward pass of one rank over runs, with logits for
 // outputs of their tokens. The graphs have no scratch memory yet.
-func NewPass(a Arch, mem *Memory, shard plan.Shard, rank, world int, runs []Run, outputs int) (*Pass, error) {
-	b := &Builder{p: a.Params(), mem: mem, shard: shard, rank: rank, world: world, runs: runs, outputs: outputs,
+func NewPass(a Arch, mem *Memory, place Place, runs []Run, outputs int) (*Pass, error) {
+	b := &Builder{p: a.Params(), mem: mem, place: place, shard: place.Shard, rank: place.Rank, world: place.World,
+		runs: runs, outputs: outputs,
 		strided: map[ggml.Tensor]Joined{}}
 	for _, r := range runs {
 		b.n += r.N
 	}
-	layers := b.p.Layers + 1 // the embedding and the output count as one
+	layers := place.Layers.Len() + 1 // the embedding and the output count as one
 	perLayer := nodesPerLayer + 2*b.p.ExpertsUsed + len(runs)*nodesPerRun
 	b.sumsPerSegment = segmentSums(mem.Weights, mem.Joined, layers)
 	graphs := 2*layers/b.sumsPerSegment + 1
 	b.graphNodes = layers * perLayer
-	if world > 1 {
+	if place.World > 1 {
 		graphs, b.graphNodes = 2*layers, perLayer // no segment is longer than a layer
 	}
 	c, err := ggml.NewContext(layers*perLayer, graphs, b.graphNodes)
@@ -137,5 +142,5 @@ func NewPass(a Arch, mem *Memory, shard plan.Shard, rank, world int, runs []Run,
 		c.Close()
 		return nil, b.err
 	}
-	return &Pass{b.segments, b.logits, c}, nil
+	return &Pass{b.segments, b.in, b.out, b.logits, c}, nil
 }

@@ -158,8 +158,8 @@ func (m *deepSeek2) feedForwardSpecs(at func(string) string, kind string, column
 }
 
 func (m *deepSeek2) Build(b *Builder) {
-	x := b.Embed("token_embd.weight")
-	for i := range m.p.Layers {
+	x := b.Embed("token_embd.weight", 1)
+	for i := range b.Layers() {
 		at := block(i)
 		a := m.attention(b, i, at, b.RMSNorm(x, at("attn_norm.weight")))
 		if i == m.p.Layers-1 {
@@ -180,6 +180,9 @@ func (m *deepSeek2) Build(b *Builder) {
 		}
 		x = b.SumRanks(x, h)
 	}
+	if b.HandOn(x) {
+		return
+	}
 	b.Logits(b.MulMat(head(m.tied), b.RMSNorm(x, "output_norm.weight")))
 }
 
@@ -190,7 +193,7 @@ func (m *deepSeek2) feedForward(b *Builder, at func(string) string, kind string,
 
 // attention returns [heads * value width, n] before the output matrix.
 func (m *deepSeek2) attention(b *Builder, layer int, at func(string) string, x ggml.Tensor) ggml.Tensor {
-	c, n, heads := b.c, b.n, b.shard.KVHeads.Len()
+	c, n, heads := b.c, b.n, b.shard.Heads.Len()
 	rotated := m.p.Rope.Dims
 	plain := m.keyDim - rotated
 

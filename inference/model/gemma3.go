@@ -73,8 +73,8 @@ func (m *gemma3) Specs() []Spec {
 }
 
 func (m *gemma3) Build(b *Builder) {
-	x := b.Keep(b.Scale(b.Embed("token_embd.weight"), float32(math.Sqrt(float64(m.p.Dim)))))
-	for i := range m.p.Layers {
+	x := b.Keep(b.Embed("token_embd.weight", float32(math.Sqrt(float64(m.p.Dim)))))
+	for i := range b.Layers() {
 		at := block(i)
 		rope, how := m.p.Rope, Attend{Windowed: m.p.Window > 0 && (i+1)%m.period != 0}
 		if how.Windowed {
@@ -99,6 +99,9 @@ func (m *gemma3) Build(b *Builder) {
 		h = b.GeGLU(b.MulGateUp(at, h))
 		h = b.RMSNorm(b.Sum(b.MulMat(at("ffn_down.weight"), h)), at("post_ffw_norm.weight"))
 		x = b.Keep(b.Add(h, x))
+	}
+	if b.HandOn(x) {
+		return
 	}
 	b.Logits(b.SoftCap(b.MulMat(head(m.tied), b.RMSNorm(x, "output_norm.weight")), m.softCap))
 }

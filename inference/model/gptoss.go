@@ -88,8 +88,8 @@ func (m *gptOSS) Specs() []Spec {
 func (m *gptOSS) Build(b *Builder) {
 	rope := m.p.Rope
 	rope.FreqFactors = b.Weight(yarnFactors)
-	x := b.Embed("token_embd.weight")
-	for i := range m.p.Layers {
+	x := b.Embed("token_embd.weight", 1)
+	for i := range b.Layers() {
 		at := block(i)
 		h := b.RMSNorm(x, at("attn_norm.weight"))
 		q, k, v := b.MulQKV(at, h)
@@ -106,6 +106,9 @@ func (m *gptOSS) Build(b *Builder) {
 		}
 		x = b.SumRanks(x, b.AddBiasOnce(b.MulMat(at("attn_output.weight"), a), at("attn_output.bias")))
 		x = b.SumRanks(x, b.Experts(&m.e, at, b.RMSNorm(x, at("post_attention_norm.weight"))))
+	}
+	if b.HandOn(x) {
+		return
 	}
 	b.Logits(b.MulMat("output.weight", b.RMSNorm(x, "output_norm.weight")))
 }

@@ -56,8 +56,8 @@ func (m *granite) Specs() []Spec {
 }
 
 func (m *granite) Build(b *Builder) {
-	x := b.Scale(b.Embed("token_embd.weight"), m.embedding)
-	for i := range m.p.Layers {
+	x := b.Embed("token_embd.weight", m.embedding)
+	for i := range b.Layers() {
 		at := block(i)
 		h := b.RMSNorm(x, at("attn_norm.weight"))
 		q, k, v := b.MulQKV(at, h)
@@ -75,6 +75,9 @@ func (m *granite) Build(b *Builder) {
 		h = b.RMSNorm(x, at("ffn_norm.weight"))
 		h = b.SwiGLU(b.MulGateUp(at, h))
 		x = b.SumRanks(x, b.Scale(b.MulMat(at("ffn_down.weight"), h), m.residual))
+	}
+	if b.HandOn(x) {
+		return
 	}
 	b.Logits(b.Scale(b.MulMat(head(m.tied), b.RMSNorm(x, "output_norm.weight")), m.logits))
 }

@@ -55,8 +55,8 @@ func (m *phi3) Build(b *Builder) {
 	if b.Context() > rope.TrainedCtx {
 		rope.FreqFactors = b.Weight("rope_factors_long.weight")
 	}
-	x := b.Embed("token_embd.weight")
-	for i := range m.p.Layers {
+	x := b.Embed("token_embd.weight", 1)
+	for i := range b.Layers() {
 		at := block(i)
 		h := b.RMSNorm(x, at("attn_norm.weight"))
 		q, k, v := b.QKV(b.MulMat(at("attn_qkv.weight"), h))
@@ -71,6 +71,9 @@ func (m *phi3) Build(b *Builder) {
 		x = b.SumRanks(x, b.MulMat(at("attn_output.weight"), a))
 		h = b.MulMat(at("ffn_up.weight"), b.RMSNorm(x, at("ffn_norm.weight")))
 		x = b.SumRanks(x, b.MulMat(at("ffn_down.weight"), b.SwiGLU(b.GateUp(h))))
+	}
+	if b.HandOn(x) {
+		return
 	}
 	b.Logits(b.MulMat(head(m.tied), b.RMSNorm(x, "output_norm.weight")))
 }

@@ -47,8 +47,8 @@ func (m *qwen3) Specs() []Spec {
 }
 
 func (m *qwen3) Build(b *Builder) {
-	x := b.Embed("token_embd.weight")
-	for i := range m.p.Layers {
+	x := b.Embed("token_embd.weight", 1)
+	for i := range b.Layers() {
 		at := block(i)
 		h := b.RMSNorm(x, at("attn_norm.weight"))
 		q, k, v := b.MulQKV(at, h)
@@ -66,6 +66,9 @@ func (m *qwen3) Build(b *Builder) {
 		h = b.RMSNorm(x, at("ffn_norm.weight"))
 		h = b.SwiGLU(b.MulGateUp(at, h))
 		x = b.SumRanks(x, b.MulMat(at("ffn_down.weight"), h))
+	}
+	if b.HandOn(x) {
+		return
 	}
 	b.Logits(b.MulMat(head(m.tied), b.RMSNorm(x, "output_norm.weight")))
 }

@@ -80,18 +80,18 @@ func (c Cut) Rows(s Spec) int { return s.ShardShape(c)[1] }
 func (s Spec) Cut(p *Params, shard plan.Shard) Cut {
 	rows := min(1, len(s.Shape)-1) // ne1 of a matrix, ne0 of a vector
 	cut := func(dim int, r ...plan.Range) Cut { return Cut{dim, r} }
-	heads, kv := shard.KVHeads.Scale(p.Group()*p.HeadDim), shard.KVHeads.Scale(p.HeadDim)
+	heads, kv := shard.Heads.Scale(p.HeadDim), shard.KVHeads.Scale(p.HeadDim)
 	switch s.Rule {
 	case HeadRows: // a head may have more rows than HeadDim: keys and values together
-		return cut(rows, shard.KVHeads.Scale(s.Shape[rows]/p.KVHeads))
+		return cut(rows, shard.Heads.Scale(s.Shape[rows]/p.Heads))
 	case KVHeadRows:
 		return cut(rows, kv)
 	case HeadColumns:
-		return cut(0, shard.KVHeads.Scale(p.Group()*p.valueDim()))
+		return cut(0, shard.Heads.Scale(p.valueDim()))
 	case Heads:
-		return cut(rows, shard.KVHeads.Scale(p.Group()))
+		return cut(rows, shard.Heads)
 	case HeadStack:
-		return cut(2, shard.KVHeads.Scale(p.Group()))
+		return cut(2, shard.Heads)
 	case QKVRows:
 		k := p.Heads * p.HeadDim // where K begins
 		return cut(rows, heads, shift(kv, k), shift(kv, k+p.KVHeads*p.HeadDim))
