@@ -16,6 +16,9 @@ type Link struct {
 	Latency time.Duration
 	// Bandwidth is in bytes per second one way, 0 when not measured.
 	Bandwidth float64
+	// Reason is why a faster kind of link, which was tried, is not used: a
+	// sentence for people, empty when there is nothing to say.
+	Reason string
 }
 
 // A Linker is a Transport that can say more about its links than Kind.
