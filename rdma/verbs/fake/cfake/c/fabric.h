@@ -13,7 +13,7 @@
 
 enum {
 	FRAME = 4096,
-	MAX_DEVICES = 32,
+	MAX_DEVICES = 64,
 	MAX_QP = 10,
 	MAX_PD = 11,
 	MAX_CQ = 11,
