@@ -9,13 +9,16 @@ const (
 	// all-reduce by sending their whole inputs to everybody, unless the
 	// transport says otherwise. Where all are connected that takes one round
 	// and N-1 times the input; above the limit they reduce-scatter and
-	// all-gather, which takes two rounds and 2(N-1)/N times the input. Two
-	// ranks always exchange all they have: it is the same amount in one round.
+	// all-gather, which takes two rounds and 2(N-1)/N times the input.
 	// On a ring or chain it is the same choice with everything passed on.
 	//
 	// Over loopback TCP they cross between 32 and 64 KiB for three, four and
 	// eight ranks, on a chain at 64 or 128 KiB.
 	WholeLimit = 32 << 10
+
+	// PairLimit is the same for two ranks, for which both ways take the same
+	// bytes: in parts is one round more, and each rank sums half of the values.
+	PairLimit = 1 << 20
 
 	// ScatterLimit is the length up to which four or more ranks get a broadcast
 	// straight from its root. Above it each gets a part from the root, and then
@@ -46,7 +49,11 @@ const (
 )
 
 func (g *Group) chooseAllReduce(nBytes int) algorithm {
-	if nBytes <= g.wholeLimit || g.worldSize == 2 {
+	limit := g.wholeLimit
+	if g.worldSize == 2 {
+		limit = PairLimit
+	}
+	if nBytes <= limit {
 		return whole
 	}
 	return inParts
