@@ -190,6 +190,13 @@ func planFor(f *gguf.File, arch model.Arch, opt Options) (plan.Plan, error) {
 // run is the goroutine that owns ggml: it loads, then serves until Close or an
 // error ends it.
 func (e *Engine) run(ctx context.Context, f *gguf.File, arch model.Arch, p plan.Plan, opt Options, ready chan<- error) {
+	if opt.Group.WorldSize() == 1 {
+		// Not moved to another thread between two calls of ggml, whose first
+		// worker is the thread that calls. With other ranks it waits for them
+		// often, and a locked goroutine's waits cost a hand-over each.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+	}
 	defer close(e.done)
 	r, err := newRank(ctx, f, arch, p, opt, &e.info)
 	if err != nil {

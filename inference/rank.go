@@ -3,7 +3,6 @@ package inference
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"slices"
 
 	"daisy/inference/ggml"
@@ -12,7 +11,8 @@ import (
 	"daisy/rdma"
 )
 
-// rank computes one rank's part of every step. One goroutine owns it.
+// rank computes one rank's part of every step. One goroutine, locked to its
+// thread, owns it.
 type rank struct {
 	arch    model.Arch
 	plan    plan.Plan
@@ -65,10 +65,6 @@ func (r *rank) compute(ctx context.Context, s *step) error {
 			return err
 		}
 		if !seg.Sum.Valid() {
-			// A goroutine that has not been rescheduled for ten milliseconds has
-			// its place taken, and the scheduler's monitor then wakes every 20
-			// microseconds for a while: 5 % of a decode step on two busy cores.
-			runtime.Gosched()
 			continue
 		}
 		sum := p.sums[i]

@@ -204,13 +204,7 @@ func (b *Builder) SelectOutputs(x ggml.Tensor) ggml.Tensor {
 // every rank the result has the same bits.
 func (b *Builder) SumRanks(x, partial ggml.Tensor) ggml.Tensor {
 	if b.world == 1 {
-		x = b.c.AddTo(partial, x)
-		if b.sums++; b.sums%b.sumsPerSegment == 0 {
-			x = b.placed(x)
-			b.endSegment(ggml.Tensor{}, 0)
-			b.graph = b.c.NewGraph(b.graphNodes)
-		}
-		return x
+		return b.c.AddTo(partial, x)
 	}
 	if b.rank == 0 { // the residual is added by one rank
 		partial = b.c.AddTo(partial, x)

@@ -66,16 +66,13 @@ type Builder struct {
 	graph      ggml.Graph // the segment being recorded
 	graphNodes int
 	segments   []Segment
-	sums       int // calls of SumRanks, for one rank
-	// sumsPerSegment is after how many of them one rank ends a segment.
-	sumsPerSegment int
-	turn           int // which place of Stream is next
-	kept           ggml.Tensor
-	lastPlaced     ggml.Tensor            // what placed returned last
-	in, out        ggml.Tensor            // what comes from the stage before, and goes to the next
-	strided        map[ggml.Tensor]Joined // products [Rows, n] that lie in a larger one
-	logits         ggml.Tensor
-	err            error
+	turn       int // which place of Stream is next
+	kept       ggml.Tensor
+	lastPlaced ggml.Tensor            // what placed returned last
+	in, out    ggml.Tensor            // what comes from the stage before, and goes to the next
+	strided    map[ggml.Tensor]Joined // products [Rows, n] that lie in a larger one
+	logits     ggml.Tensor
+	err        error
 }
 
 // Upper bounds on what one layer and one run in it add to a graph, operations
@@ -84,23 +81,6 @@ const (
 	nodesPerLayer = 128 // and two for each expert used
 	nodesPerRun   = 24
 )
-
-// segmentBytes is how many bytes of weights one rank multiplies in one segment, at
-// least, so that between two of them the goroutine can be rescheduled (see compute
-// in package inference). A call of ggml costs some microseconds.
-const segmentBytes = 24 << 20
-
-// segmentSums is segmentBytes counted in calls of SumRanks, two a layer.
-func segmentSums(weights map[string]ggml.Tensor, joined map[string]Joined, layers int) int {
-	bytes := 0
-	for _, w := range weights {
-		bytes += w.Bytes()
-	}
-	for _, j := range joined {
-		bytes += j.Whole.Bytes() * j.Rows / j.Width
-	}
-	return 2 * max(1, segmentBytes*layers/max(1, bytes))
-}
 
 // Pass is a recorded forward pass.
 type Pass struct {
@@ -124,8 +104,7 @@ func NewPass(a Arch, mem *Memory, place Place, runs []Run, outputs int) (*Pass, 
 	}
 	layers := place.Layers.Len() + 1 // the embedding and the output count as one
 	perLayer := nodesPerLayer + 2*b.p.ExpertsUsed + len(runs)*nodesPerRun
-	b.sumsPerSegment = segmentSums(mem.Weights, mem.Joined, layers)
-	graphs := 2*layers/b.sumsPerSegment + 1
+	graphs := 1
 	b.graphNodes = layers * perLayer
 	if place.World > 1 {
 		graphs, b.graphNodes = 2*layers, perLayer // no segment is longer than a layer
