@@ -1,11 +1,13 @@
 package gguf
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
+	"time"
 )
 
 // File is an open model: its metadata, its tensor list, and access to the data.
@@ -16,15 +18,19 @@ type File struct {
 	tensors []Tensor
 	byName  map[string]int
 	parts   []part
+
+	gap     int                   // of a Source
+	sampled [][][sha256.Size]byte // of a Source: digests of each part's sampled blocks
 }
 
-// part is one file on disk.
+// part is one file.
 type part struct {
-	path   string
-	r      io.ReaderAt
-	close  func() error // nil where the caller owns r
-	size   int64
-	header int64 // bytes before the tensor data, padding included
+	path     string
+	r        io.ReaderAt
+	file     *os.File // nil where the caller owns r
+	modified time.Time
+	size     int64
+	header   int64 // bytes before the tensor data, padding included
 }
 
 // Open opens the model at path and checks its header; it blocks on the disk. For a split model path is the first part,
@@ -70,8 +76,7 @@ func openPart(path string, parse parse) (*File, error) {
 		r.Close()
 		return nil, pathError(path, err)
 	}
-	f.parts[0].path = path
-	f.parts[0].close = r.Close
+	f.parts[0].path, f.parts[0].file, f.parts[0].modified = path, r, info.ModTime()
 	return f, nil
 }
 
@@ -100,15 +105,15 @@ func ParseHeader(r io.ReaderAt, size int64) (*File, error) {
 func (f *File) Close() error {
 	var errs []error
 	for i := range f.parts {
-		if c := f.parts[i].close; c != nil {
-			f.parts[i].close = nil
-			errs = append(errs, c())
+		if r := f.parts[i].file; r != nil {
+			f.parts[i].file = nil
+			errs = append(errs, r.Close())
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// Path returns the path given to Open, "" after Parse.
+// Path returns the path given to Open, or the Source's name; "" after Parse.
 func (f *File) Path() string { return f.parts[0].path }
 
 // Version returns the version of the format, 2 or 3.

@@ -32,21 +32,30 @@ func (p part) fingerprint(w io.Writer) error {
 	if _, err := w.Write(size[:]); err != nil {
 		return err
 	}
-	data := p.size - p.header
-	if data <= fingerprintBlocks*fingerprintBlock {
-		_, err := io.Copy(w, io.NewSectionReader(p.r, 0, p.size))
-		return err
-	}
 	if _, err := io.Copy(w, io.NewSectionReader(p.r, 0, p.header)); err != nil {
 		return err
 	}
-	last := data - fingerprintBlock
-	for i := range int64(fingerprintBlocks) {
-		// The first block starts the data, the last one ends it; split the product to stay clear of overflow.
-		off := last/(fingerprintBlocks-1)*i + last%(fingerprintBlocks-1)*i/(fingerprintBlocks-1)
-		if _, err := io.Copy(w, io.NewSectionReader(p.r, p.header+off, fingerprintBlock)); err != nil {
+	for _, off := range p.samplesAt() {
+		if _, err := io.Copy(w, io.NewSectionReader(p.r, off, min(fingerprintBlock, p.size-off))); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// samplesAt are the offsets of the blocks that speak for the data: all of it, where there is little.
+func (p part) samplesAt() (offsets []int64) {
+	data := p.size - p.header
+	if data <= fingerprintBlocks*fingerprintBlock {
+		for off := p.header; off < p.size; off += fingerprintBlock {
+			offsets = append(offsets, off)
+		}
+		return offsets
+	}
+	last := data - fingerprintBlock
+	for i := range int64(fingerprintBlocks) {
+		// The first block starts the data, the last one ends it; split the product to stay clear of overflow.
+		offsets = append(offsets, p.header+last/(fingerprintBlocks-1)*i+last%(fingerprintBlocks-1)*i/(fingerprintBlocks-1))
+	}
+	return offsets
 }

@@ -50,8 +50,17 @@ func (f *File) openOtherParts(path string, parse parse) error {
 	if uint64(len(paths)) != count || paths[0] != path {
 		return fmt.Errorf("%s: first of %d parts, but not named like one (name-00001-of-%05d.gguf)", path, count, count)
 	}
+	return f.addParts(paths, func(i int) (*File, error) { return openPart(paths[i], parse) })
+}
+
+// addParts takes in the tensors of the parts after the first.
+func (f *File) addParts(paths []string, open func(i int) (*File, error)) error {
+	count := uint64(len(paths))
+	if count == 1 {
+		return nil
+	}
 	for i, p := range paths[1:] {
-		other, err := openPart(p, parse)
+		other, err := open(i + 1)
 		if err != nil {
 			return fmt.Errorf("%w (part %d of %d)", err, i+2, count)
 		}
@@ -74,7 +83,7 @@ func (f *File) openOtherParts(path string, parse parse) error {
 		}
 	}
 	if want, ok := f.Uint(keySplitTensors); ok && want != uint64(len(f.tensors)) {
-		return fmt.Errorf("%s: says %d tensors in all parts, there are %d", path, want, len(f.tensors))
+		return fmt.Errorf("%s: says %d tensors in all parts, there are %d", paths[0], want, len(f.tensors))
 	}
 	return nil
 }

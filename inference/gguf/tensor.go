@@ -2,7 +2,6 @@ package gguf
 
 import (
 	"fmt"
-	"io"
 	"math"
 	"slices"
 )
@@ -92,10 +91,7 @@ func (f *File) ReadTensorAt(t Tensor, p []byte, off int64) error {
 	}
 	part := f.parts[t.Part]
 	if n, err := part.r.ReadAt(p, t.Offset+off); n < len(p) {
-		if err == nil || err == io.EOF {
-			err = io.ErrUnexpectedEOF
-		}
-		return fmt.Errorf("%s: tensor %q: %w", part.path, t.Name, err)
+		return fmt.Errorf("%s: tensor %q: %w", part.path, t.Name, short(err))
 	}
 	return nil
 }
