@@ -48,12 +48,15 @@ type Engine struct {
 	once     sync.Once
 }
 
-// Load reads this rank's shard of the model at path and returns when all ranks
-// of the group have theirs. Cancelling ctx ends the loading on all ranks, and so
+// Load reads this rank's shard of the model at path, or of Options.Source, and
+// returns when all ranks of the group have theirs. Cancelling ctx ends the loading on all ranks, and so
 // does an error on one of them. Whatever happens, the engine owns the group.
 func Load(ctx context.Context, path string, opt Options) (*Engine, error) {
 	if opt.Group == nil {
 		opt.Group = rdma.Solo()
+	}
+	if opt.Source != nil {
+		path = opt.Source.Name
 	}
 	e, err := load(ctx, path, opt)
 	if err != nil {
@@ -66,7 +69,11 @@ func Load(ctx context.Context, path string, opt Options) (*Engine, error) {
 }
 
 func load(ctx context.Context, path string, opt Options) (*Engine, error) {
-	f, err := gguf.Open(path)
+	open := func() (*gguf.File, error) { return gguf.Open(path) }
+	if opt.Source != nil {
+		open = func() (*gguf.File, error) { return gguf.OpenSource(*opt.Source) }
+	}
+	f, err := open()
 	if err != nil {
 		return nil, err
 	}

@@ -3,7 +3,6 @@ package inference
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"slices"
 	"sync"
 
@@ -25,8 +24,8 @@ type weights struct {
 	bytes   int64 // of the shard, as in the file
 }
 
-// loadWeights reads the parts of the file that the shard names. Tensors that are
-// neither cut nor repacked are mapped on a CPU instead of read. What is read, and
+// loadWeights reads the parts of the file that the shard names. Tensors of local
+// files that are neither cut nor repacked are mapped on a CPU instead of read. What is read, and
 // besides bytes for other things, must fit into the machine's memory.
 func loadWeights(ctx context.Context, f *gguf.File, a model.Arch, place model.Place, b *ggml.Backend, besides float64, progress func(loaded, total int64)) (_ *weights, err error) {
 	specs := a.Specs()
@@ -58,7 +57,7 @@ func loadWeights(ctx context.Context, f *gguf.File, a model.Arch, place model.Pl
 				continue // repacked memory is written anew, so joining costs nothing
 			}
 			packed = append(packed, p)
-		case host && p.whole() && s.Use != model.Vector:
+		case host && p.whole() && s.Use != model.Vector && f.Local(t.Part) != nil:
 			mapped = append(mapped, p)
 		default:
 			plain = append(plain, p)
@@ -87,7 +86,7 @@ func loadWeights(ctx context.Context, f *gguf.File, a model.Arch, place model.Pl
 	if err := w.placeConstants(b.Memory(), constants); err != nil {
 		return nil, err
 	}
-	return w, w.read(ctx, f, append(plain, packed...), progress)
+	return w, w.read(ctx, f, plain, packed, progress)
 }
 
 // placeConstants makes tensors of what no file holds.
@@ -147,44 +146,75 @@ func (w *weights) place(t ggml.BufferType, parts []*part) error {
 	}
 	w.buffers = append(w.buffers, buffer)
 	buffer.Weights()
-	for _, x := range tensors {
-		if err := buffer.Place(x); err != nil {
+	next := 0
+	for _, p := range parts {
+		p.buffer, p.offset = buffer, (next+t.Alignment()-1)/t.Alignment()*t.Alignment()
+		if err := buffer.PlaceAt(p.tensor, p.offset); err != nil {
 			return err
 		}
+		next = p.offset + t.TensorBytes(p.tensor)
 	}
 	return nil
 }
 
-// read fills the parts' tensors, several at a time.
-func (w *weights) read(ctx context.Context, f *gguf.File, parts []*part, progress func(loaded, total int64)) error {
-	var mu sync.Mutex // guards loaded and orders calls of progress
-	loaded, total := int64(0), w.bytes
-	for _, p := range parts {
-		loaded -= int64(p.bytes)
+// readers is how many slabs are read at a time.
+const readers = 4
+
+// read fills the parts' tensors.
+func (w *weights) read(ctx context.Context, f *gguf.File, plain, packed []*part, progress func(loaded, total int64)) error {
+	var slabs []slab
+	loaded, total := w.bytes, w.bytes // what is mapped counts as loaded
+	for _, p := range plain {
+		slabs = append(slabs, p.slabs(false)...)
 	}
-	loaded += total // what is mapped counts as loaded
+	for _, p := range packed {
+		slabs = append(slabs, p.slabs(true)...)
+	}
+	for _, s := range slabs {
+		loaded -= s.hi - s.lo
+	}
+	var mu sync.Mutex // guards slabs and loaded, and orders calls of progress
+	tell := func(n int64) {
+		if loaded += n; progress != nil {
+			progress(loaded, total)
+		}
+	}
+	take := func() (s slab, ok bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		if len(slabs) == 0 {
+			return s, false
+		}
+		s, slabs = slabs[0], slabs[1:]
+		return s, true
+	}
+	tell(0)
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(min(4, runtime.GOMAXPROCS(0)))
-	for _, p := range parts {
+	for range min(readers, len(slabs)) {
 		g.Go(func() error {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			data, err := p.read(f)
-			if err != nil {
-				return err
-			}
-			p.tensor.Set(data, 0)
-			if progress != nil {
+			r := reader{file: f}
+			for {
+				s, ok := take()
+				if !ok {
+					return nil
+				}
+				data, err := r.read(ctx, s)
+				if err != nil {
+					return err
+				}
+				if err := s.set(data); err != nil {
+					return err
+				}
 				mu.Lock()
-				loaded += int64(p.bytes)
-				progress(loaded, total)
+				tell(s.hi - s.lo)
 				mu.Unlock()
 			}
-			return nil
 		})
 	}
-	return g.Wait()
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	return f.CheckSource()
 }
 
 // mapParts maps the files and places tensors in the mapping; it returns those
@@ -193,28 +223,32 @@ func (w *weights) mapParts(f *gguf.File, b *ggml.Backend, parts []*part) (rest [
 	if len(parts) == 0 {
 		return nil, nil
 	}
-	buffers := map[int]*ggml.Buffer{}
+	buffers, files := map[int]*ggml.Buffer{}, map[int]*mapping{}
 	for _, p := range parts {
-		i := p.pieces[0].file.Part
+		t := p.pieces[0].file
+		i := t.Part
+		if err := f.CheckLocal(i); err != nil {
+			return nil, err
+		}
 		if buffers[i] == nil {
-			m, err := mapFile(f.Parts()[i].Path)
-			if err != nil {
+			if files[i], err = mapFile(f.Local(i), f.Parts()[i].Size); err != nil {
 				return nil, err
 			}
-			w.mapped = append(w.mapped, m)
-			if buffers[i], err = ggml.WrapHost(m.data, b.Memory()); err != nil {
+			w.mapped = append(w.mapped, files[i])
+			if buffers[i], err = ggml.WrapHost(files[i].data, b.Memory()); err != nil {
 				return nil, err
 			}
 			w.buffers = append(w.buffers, buffers[i])
 			buffers[i].Weights()
 		}
-		if p.pieces[0].file.Offset%int64(b.Memory().Alignment()) != 0 {
+		if t.Offset%int64(b.Memory().Alignment()) != 0 {
 			rest = append(rest, p)
 			continue
 		}
-		if err := buffers[i].PlaceAt(p.tensor, int(p.pieces[0].file.Offset)); err != nil {
-			return nil, fmt.Errorf("tensor %q: the file became shorter: %w", p.name(), err)
+		if err := buffers[i].PlaceAt(p.tensor, int(t.Offset)); err != nil {
+			return nil, fmt.Errorf("tensor %q: %w", p.name(), err)
 		}
+		files[i].want(t.Offset, t.Bytes())
 	}
 	return rest, nil
 }

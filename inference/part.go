@@ -1,8 +1,6 @@
 package inference
 
 import (
-	"fmt"
-
 	"daisy/inference/ggml"
 	"daisy/inference/gguf"
 	"daisy/inference/model"
@@ -16,6 +14,8 @@ type part struct {
 	pieces []piece
 	tensor ggml.Tensor
 	bytes  int
+	buffer *ggml.Buffer // where it lies, from its byte offset on
+	offset int
 }
 
 // piece is what a rank holds of one tensor of the file.
@@ -48,72 +48,63 @@ func (p *part) whole() bool { return len(p.pieces) == 1 && p.pieces[0].whole() }
 
 func (p piece) whole() bool { return p.cut.Dim < 0 || p.cut.Len() == p.spec.Shape[p.cut.Dim] }
 
-// read returns the bytes of the part.
-func (p *part) read(f *gguf.File) ([]byte, error) {
-	data := make([]byte, p.bytes)
-	rest := data
-	for i, c := range p.pieces {
-		n := len(rest)
-		if i < len(p.pieces)-1 {
-			n = p.kind.RowBytes(p.shape[0]) * c.cut.Rows(c.spec)
-		}
-		if err := c.read(f, rest[:n]); err != nil {
-			return nil, fmt.Errorf("tensor %q: %w", c.spec.Name, err)
-		}
-		rest = rest[n:]
-	}
-	return data, nil
+// span is a stretch of a tensor's bytes.
+type span struct{ off, n int64 }
+
+// layout is where a piece lies in its tensor: the same spans, in ascending order,
+// in each of blocks stretches of stride bytes.
+type layout struct {
+	blocks, stride int64
+	spans          []span
 }
 
-// read fills data with the bytes of the piece.
-func (p piece) read(f *gguf.File, data []byte) error {
+// layout follows from the cut: dimension Dim divides each block that it spans.
+func (p piece) layout() layout {
+	if p.whole() {
+		return layout{1, p.file.Bytes(), []span{{0, p.file.Bytes()}}}
+	}
 	dim, shape := p.cut.Dim, p.spec.Shape
-	switch {
-	case p.whole():
-		return f.ReadTensorAt(p.file, data, 0)
-	case dim == 0 && len(shape) > 1:
-		return p.readColumns(f, data)
-	}
-	// In each of the blocks that the cut dimension divides, the ranges' steps.
-	blocks := 1
+	blocks := int64(1)
 	for _, n := range shape[dim+1:] {
-		blocks *= n
+		blocks *= int64(n)
 	}
-	step := int(p.file.Bytes()) / (blocks * shape[dim])
-	rest := data
-	for b := range blocks {
-		for _, r := range p.cut.Ranges {
-			n := r.Len() * step
-			if err := f.ReadTensorAt(p.file, rest[:n], int64(b*shape[dim]+r.Lo)*int64(step)); err != nil {
+	l := layout{blocks: blocks, stride: p.file.Bytes() / blocks}
+	for _, r := range p.cut.Ranges {
+		// A range of ne0 begins and ends with a quantisation block.
+		l.spans = append(l.spans, span{l.stride * int64(r.Lo) / int64(shape[dim]), l.stride * int64(r.Len()) / int64(shape[dim])})
+	}
+	return l
+}
+
+// bytes that the piece has.
+func (l layout) bytes() int64 {
+	n := int64(0)
+	for _, s := range l.spans {
+		n += s.n
+	}
+	return l.blocks * n
+}
+
+// each calls f with the spans of the tensor that are the piece's bytes from lo to
+// hi-1, in order, until f fails.
+func (l layout) each(lo, hi int64, f func(span) error) error {
+	own := l.bytes() / max(1, l.blocks)
+	for lo < hi {
+		block, at := lo/own, lo%own
+		for _, s := range l.spans {
+			if at >= s.n {
+				at -= s.n
+				continue
+			}
+			n := min(s.n-at, hi-lo)
+			if err := f(span{block*l.stride + s.off + at, n}); err != nil {
 				return err
 			}
-			rest = rest[n:]
-		}
-	}
-	return nil
-}
-
-// readColumns fills data with the piece's columns of every row. It reads whole
-// rows, a chunk at a time: the pages are read anyhow.
-func (p piece) readColumns(f *gguf.File, data []byte) error {
-	kind, row := ggml.Type(p.file.Type), int(p.file.RowBytes())
-	rows := int(p.file.Rows())
-	chunk := make([]byte, max(1, chunkBytes/row)*row)
-	for first := 0; first < rows; {
-		got := min(rows-first, len(chunk)/row)
-		if err := f.ReadTensorAt(p.file, chunk[:got*row], int64(first)*int64(row)); err != nil {
-			return err
-		}
-		for i := range got {
-			for _, r := range p.cut.Ranges {
-				n := kind.RowBytes(r.Len())
-				copy(data[:n], chunk[i*row+kind.RowBytes(r.Lo):])
-				data = data[n:]
+			if lo += n; lo == hi {
+				return nil
 			}
+			at = 0
 		}
-		first += got
 	}
 	return nil
 }
-
-const chunkBytes = 1 << 20

@@ -6,6 +6,7 @@ import (
 
 	"daisy/inference/chat"
 	"daisy/inference/ggml"
+	"daisy/inference/gguf"
 	"daisy/inference/model"
 	"daisy/inference/plan"
 	"daisy/inference/sample"
@@ -51,6 +52,9 @@ type Options struct {
 	// SharedCores: other ranks compute on this machine's cores too, so that idle
 	// threads must not spin.
 	SharedCores bool
+	// Source is where the model is read from when it is not a local file; Load
+	// takes no path then. Each rank has its own.
+	Source *gguf.Source
 	// Progress is told how many bytes of this rank's weights are loaded; it may
 	// be nil, must not block, and is called from several goroutines in turn.
 	Progress func(loaded, total int64)
