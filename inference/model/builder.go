@@ -34,6 +34,10 @@ type Memory struct {
 	// holds [vocabulary shard, outputs].
 	Stream [3]*ggml.Buffer
 	Logits *ggml.Buffer
+
+	// Chosen, when not nil, gives a place to the experts that a layer chooses for
+	// each token, I32 [used, n], so that they can be read after the pass.
+	Chosen func(router string, ids ggml.Tensor) error
 }
 
 // Joined is a matrix that is some rows of a larger one, Whole, which has Width rows.

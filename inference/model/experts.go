@@ -116,6 +116,13 @@ func (e *experts) biases(at func(string) string, dim int) []Spec {
 func (b *Builder) Experts(e *experts, at func(string) string, x ggml.Tensor) ggml.Tensor {
 	c, n := b.c, x.Bytes()/(f32Bytes*b.p.Dim)
 	chosen, weights := b.route(e, at, x, n)
+	if keep := b.mem.Chosen; keep != nil {
+		kept := c.Contiguous2D(chosen, e.used, n)
+		if err := keep(at("ffn_gate_inp.weight"), kept); err != nil {
+			b.fail(err)
+		}
+		b.graph.Add(kept)
+	}
 
 	x = c.Reshape3D(x, b.p.Dim, 1, n)
 	gate := b.chosenBias(c.MulMatID(b.Weight(at("ffn_gate_exps.weight")), x, chosen), at("ffn_gate_exps.bias"), chosen)
