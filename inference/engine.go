@@ -54,6 +54,8 @@ type Engine struct {
 func Load(ctx context.Context, path string, opt Options) (*Engine, error) {
 	if opt.Group == nil {
 		opt.Group = rdma.Solo()
+	} else if opt.Apart != nil {
+		return nil, errors.New("a rank of a group cannot compute apart from it")
 	}
 	if opt.Source != nil {
 		path = opt.Source.Name
@@ -168,7 +170,7 @@ func (e *Engine) describe(f *gguf.File, arch model.Arch, opt Options) (err error
 // planFor is the plan asked for, or else tensor parallelism over all ranks. All
 // ranks come to the same result.
 func planFor(f *gguf.File, arch model.Arch, opt Options) (plan.Plan, error) {
-	shape, world := model.Shape(f, arch), opt.Group.WorldSize()
+	shape, world := model.Shape(f, arch), opt.seat().World
 	p := plan.Plan{}
 	if opt.Plan != nil {
 		p = *opt.Plan
@@ -191,7 +193,18 @@ func planFor(f *gguf.File, arch model.Arch, opt Options) (plan.Plan, error) {
 	if err := p.Check(shape, world); err != nil {
 		return p, err
 	}
+	if opt.Apart != nil && (len(p.Stages) > 1 || opt.Apart.Rank < 0 || opt.Apart.Rank >= world) {
+		return p, fmt.Errorf("%+v of a plan of %d stages cannot compute apart", *opt.Apart, len(p.Stages))
+	}
 	return p, nil
+}
+
+// seat is whose part of the plan this process computes.
+func (opt Options) seat() Seat {
+	if opt.Apart != nil {
+		return *opt.Apart
+	}
+	return Seat{opt.Group.Rank(), opt.Group.WorldSize()}
 }
 
 // run is the goroutine that owns ggml: it loads, then serves until Close or an
@@ -233,8 +246,12 @@ func (e *Engine) run(ctx context.Context, f *gguf.File, arch model.Arch, p plan.
 // GPU where there is one that can compute all of the model, else on the CPU. It
 // returns when all ranks are there.
 func newRank(ctx context.Context, f *gguf.File, arch model.Arch, p plan.Plan, opt Options, info *Info) (*rank, error) {
-	place, stage := model.PlaceOf(p, opt.Group.Rank())
-	team, err := opt.Group.Subset(p.Stages[stage].Ranks)
+	place, stage := model.PlaceOf(p, opt.seat().Rank)
+	mates := p.Stages[stage].Ranks
+	if opt.Apart != nil {
+		mates = []int{0} // nobody but this process
+	}
+	team, err := opt.Group.Subset(mates)
 	if err != nil {
 		return nil, err
 	}

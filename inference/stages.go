@@ -53,6 +53,9 @@ func (r *rank) gather(ctx context.Context, own []float32, outputs int) error {
 
 // collect receives the logits of the other ranks on rank 0.
 func (r *rank) collect(ctx context.Context, outputs int) error {
+	if r.group.WorldSize() == 1 {
+		return nil
+	}
 	last := r.lastRanks()
 	for j, from := range last.Ranks {
 		if from == 0 {

@@ -49,6 +49,11 @@ type Options struct {
 	// Cache is how keys and values are kept: CacheF16, or CacheQ8 for half the
 	// memory at a little loss. The same on all ranks.
 	Cache CacheType
+	// Apart is for measuring alone, without a Group: what this process computes
+	// as one of several ranks that share each layer, but without the others. It
+	// leads itself, sums stay the partial ones of its shard, and so what it
+	// generates means nothing.
+	Apart *Seat
 	// SharedCores: other ranks compute on this machine's cores too, so that idle
 	// threads must not spin.
 	SharedCores bool
@@ -59,6 +64,9 @@ type Options struct {
 	// be nil, must not block, and is called from several goroutines in turn.
 	Progress func(loaded, total int64)
 }
+
+// Seat is a rank of a group.
+type Seat struct{ Rank, World int }
 
 // CacheType is the precision of the KV cache.
 type CacheType int
