@@ -112,7 +112,7 @@ func (b *linkBenchmark) processes(ctx context.Context, o linkbench.Options, stat
 	addresses := make([]string, b.local)
 	for r := range ranks {
 		task.Rank = r
-		if ranks[r], err = startLinkRank(ctx, exe, r, b.pin); err != nil {
+		if ranks[r], err = startLinkRank(ctx, exe, r, b.pin, "link"); err != nil {
 			return nil, err
 		}
 		if err := ranks[r].tell(task); err != nil {
@@ -152,8 +152,10 @@ type linkProcess struct {
 	tail  *tail
 }
 
-func startLinkRank(ctx context.Context, exe string, rank int, pin bool) (*linkProcess, error) {
-	p := &linkProcess{cmd: exec.CommandContext(ctx, exe, "bench", "link", "--rank"), tail: &tail{}}
+// startLinkRank starts a rank's process of "bench", or of a command below it.
+func startLinkRank(ctx context.Context, exe string, rank int, pin bool, command ...string) (*linkProcess, error) {
+	args := append(append([]string{"bench"}, command...), "--rank")
+	p := &linkProcess{cmd: exec.CommandContext(ctx, exe, args...), tail: &tail{}}
 	p.cmd.Cancel = func() error { return p.cmd.Process.Signal(syscall.SIGTERM) }
 	p.cmd.WaitDelay = 5 * time.Second
 	p.cmd.Stderr = p.tail
@@ -180,10 +182,16 @@ func startLinkRank(ctx context.Context, exe string, rank int, pin bool) (*linkPr
 func (p *linkProcess) tell(v any) error { return json.NewEncoder(p.in).Encode(v) }
 
 func (p *linkProcess) word() (w linkWord, err error) {
+	err = p.hear(&w)
+	return w, err
+}
+
+// hear reads the next line that the process prints.
+func (p *linkProcess) hear(v any) error {
 	if !p.lines.Scan() {
-		return w, errors.Join(p.lines.Err(), io.ErrUnexpectedEOF)
+		return errors.Join(p.lines.Err(), io.ErrUnexpectedEOF)
 	}
-	return w, json.Unmarshal(p.lines.Bytes(), &w)
+	return json.Unmarshal(p.lines.Bytes(), v)
 }
 
 // why prefers what the process said last.
