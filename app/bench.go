@@ -10,6 +10,7 @@ import (
 	"daisy/inference"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // benchmark measures as docs/benchmarks.md defines it: exact token counts, the
@@ -24,11 +25,23 @@ type benchmark struct {
 
 func benchCommand() *cobra.Command {
 	var b benchmark
+	several := nodesBenchmark{benchmark: &b}
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure prefill and decode speed on this machine",
-		Args:  cobra.NoArgs,
+		Long: "Measure prefill and decode speed on this machine: of one process, or with --nodes of several that share the\n" +
+			"model as a plan says, beside what was predicted for it.",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if several.rank {
+				return nodeRank(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())
+			}
+			if several.nodes != 0 {
+				return several.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+			}
+			if err := several.alone(cmd.Flags()); err != nil {
+				return err
+			}
 			r, err := b.run(cmd.Context())
 			if err != nil {
 				return err
@@ -41,7 +54,13 @@ func benchCommand() *cobra.Command {
 			return nil
 		},
 	}
-	f := cmd.Flags()
+	b.flags(cmd.Flags())
+	several.flags(cmd.Flags())
+	cmd.AddCommand(benchLinkCommand(), benchLatencyCommand())
+	return cmd
+}
+
+func (b *benchmark) flags(f *pflag.FlagSet) {
 	f.StringVar(&b.model, "model", "", "the .gguf file")
 	f.IntVar(&b.threads, "threads", 0, "compute threads (default: one for each core)")
 	f.IntVar(&b.prompt, "prompt-tokens", 128, "length of the prompt")
@@ -50,9 +69,6 @@ func benchCommand() *cobra.Command {
 	f.IntVar(&b.warm, "warm-up", 1, "rounds before those that count")
 	f.IntVar(&b.sequences, "sequences", 1, "sequences decoded together; with more than one, prefill is not measured")
 	f.BoolVar(&b.json, "json", false, "print one JSON object")
-	_ = cmd.MarkFlagRequired("model")
-	cmd.AddCommand(benchLinkCommand())
-	return cmd
 }
 
 type benchResult struct {
@@ -73,13 +89,24 @@ type benchResult struct {
 	Decodes      []float64 `json:"decode_samples"`
 }
 
-func (b *benchmark) run(ctx context.Context) (*benchResult, error) {
+// check refuses what cannot be measured.
+func (b *benchmark) check() error {
 	const most = 1 << 24 // of anything that is counted
+	if b.model == "" {
+		return errors.New("--model is missing")
+	}
 	if b.prompt < 1 || b.gen < 2 || b.repeat < 1 || b.warm < 0 || b.sequences < 1 {
-		return nil, errors.New("a benchmark needs a prompt token, two answer tokens, one sequence, one round that counts and no fewer than 0 before")
+		return errors.New("a benchmark needs a prompt token, two answer tokens, one sequence, one round that counts and no fewer than 0 before")
 	}
 	if max(b.prompt, b.gen, b.repeat, b.warm, b.sequences) > most {
-		return nil, fmt.Errorf("a benchmark counts to %d at most", most)
+		return fmt.Errorf("a benchmark counts to %d at most", most)
+	}
+	return nil
+}
+
+func (b *benchmark) run(ctx context.Context) (*benchResult, error) {
+	if err := b.check(); err != nil {
+		return nil, err
 	}
 	start := time.Now()
 	e, err := inference.Load(ctx, b.model, inference.Options{Threads: b.threads, Context: b.prompt + b.gen, Sequences: b.sequences})
