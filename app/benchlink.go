@@ -53,7 +53,7 @@ func benchLinkCommand() *cobra.Command {
 	f.StringVar(&b.listen, "listen", "", "wait on this address, host:port, for the other machine")
 	f.StringVar(&b.peer, "peer", "", "address, host:port, of the machine that listens")
 	f.BoolVar(&b.secure, "tls", false, "short for --transport tcp+tls")
-	f.StringVar(&b.transport, "transport", "tcp", "what to measure: tcp, tcp+tls, or mem between ranks in this process (verbs is not built in yet)")
+	f.StringVar(&b.transport, "transport", "tcp", "what to measure: tcp, tcp+tls, verbs (RDMA), or mem between ranks in this process")
 	f.StringVar(&b.sizes, "sizes", "", "sizes in bytes, such as 64,16k,8M (default: 4 bytes to 8 MiB)")
 	f.StringVar(&b.ops, "ops", "", "operations, such as send/receive,all-reduce (default: all)")
 	f.DurationVar(&b.budget, "budget", 0, "time for each operation and size (default: 150ms)")
@@ -95,13 +95,11 @@ func (b *linkBenchmark) run(ctx context.Context, in io.Reader, out, status io.Wr
 	}
 	var res *linkbench.Result
 	switch {
-	case b.transport == "verbs":
-		return errors.New("--transport verbs: this build cannot make a group over verbs yet")
 	case b.transport == "mem" && b.local != 0:
 		res, err = b.inProcess(ctx, o)
 	case b.transport == "mem":
 		return errors.New("--transport mem goes with --local only")
-	case b.transport != "tcp" && b.transport != "tcp+tls":
+	case b.transport != "tcp" && b.transport != "tcp+tls" && b.transport != "verbs":
 		return fmt.Errorf("--transport %q is not tcp, tcp+tls, mem or verbs", b.transport)
 	case b.local != 0:
 		res, err = b.processes(ctx, o, status)

@@ -91,7 +91,6 @@ func TestBenchLinkErrors(t *testing.T) {
 		"say what to measure":                 {"--local", "2", "--listen", ":0"},
 		"--local 1 is not in 2..16":           {"--local", "1"},
 		`--transport "pigeon" is not`:         {"--local", "2", "--transport", "pigeon"},
-		"--transport verbs":                   {"--local", "2", "--transport", "verbs"},
 		"goes with --local only":              {"--listen", "127.0.0.1:0", "--transport", "mem"},
 		"--tls does not go with":              {"--local", "2", "--transport", "mem", "--tls"},
 		"--pin goes with":                     {"--listen", "127.0.0.1:0", "--pin"},

@@ -21,6 +21,7 @@ import (
 	"daisy/rdma/mem"
 	"daisy/rdma/tcp"
 	"daisy/rdma/tcp/tcptest"
+	"daisy/rdma/verbs"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -36,6 +37,7 @@ const (
 type linkTask struct {
 	Rank, World int
 	TLS         *tcptest.Identity // nil: plain TCP
+	Verbs       bool              // RDMA, which comes up over the TCP
 	Options     linkbench.Options
 }
 
@@ -88,8 +90,8 @@ func (b *linkBenchmark) processes(ctx context.Context, o linkbench.Options, stat
 	if err != nil {
 		return nil, err
 	}
-	task := linkTask{World: b.local, Options: o}
-	how := "over TCP, not encrypted"
+	task := linkTask{World: b.local, Verbs: b.transport == "verbs", Options: o}
+	how := linkWords(task.Verbs, false)
 	if b.transport == "tcp+tls" {
 		id, err := tcptest.NewIdentity()
 		if err != nil {
@@ -232,11 +234,10 @@ func linkRank(ctx context.Context, in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	t, err := tcp.New(task.Rank, task.World, 1, conns)
+	g, err := linkGroup(ctx, task.Rank, conns, task.Verbs)
 	if err != nil {
 		return err
 	}
-	g := rdma.NewGroup(t, 1)
 	defer g.Close()
 	if task.Rank == 0 {
 		task.Options.Progress = func(r linkbench.Row) { say.Encode(linkWord{Row: &r}) }
@@ -246,6 +247,25 @@ func linkRank(ctx context.Context, in io.Reader, out io.Writer) error {
 		return err
 	}
 	return say.Encode(linkWord{Result: res})
+}
+
+// linkGroup makes a group of connections, with RDMA between all ranks if asked.
+func linkGroup(ctx context.Context, rank int, conns []net.Conn, overVerbs bool) (*rdma.Group, error) {
+	base, err := tcp.New(rank, len(conns), 1, conns)
+	if err != nil || !overVerbs {
+		if err != nil {
+			return nil, err
+		}
+		return rdma.NewGroup(base, 1), nil
+	}
+	stop := context.AfterFunc(ctx, func() { base.Abort(context.Cause(ctx)) })
+	defer stop()
+	t, err := verbs.New(base, verbs.Options{Epoch: 1, Require: true})
+	if err != nil {
+		base.Close()
+		return nil, err
+	}
+	return rdma.NewGroup(t, 1), nil
 }
 
 // linkConns dials the lower ranks, saying its own rank in four bytes, and

@@ -10,7 +10,6 @@ import (
 	"net"
 	"time"
 
-	"daisy/rdma"
 	"daisy/rdma/linkbench"
 	"daisy/rdma/tcp"
 	"daisy/rdma/tcp/tcptest"
@@ -21,6 +20,7 @@ import (
 type linkRequest struct {
 	Version int               `json:"daisy_bench_link"`
 	TLS     bool              `json:"tls"`
+	Verbs   bool              `json:"verbs,omitempty"`
 	Options linkbench.Options `json:"options"`
 }
 
@@ -35,8 +35,8 @@ const (
 
 // dial is the side of --peer, rank 0.
 func (b *linkBenchmark) dial(ctx context.Context, o linkbench.Options, status io.Writer) (*linkbench.Result, error) {
-	secure := b.transport == "tcp+tls"
-	fmt.Fprintf(status, "Measuring to %s, %s.\n", b.peer, linkSecrecy(secure))
+	secure, overVerbs := b.transport == "tcp+tls", b.transport == "verbs"
+	fmt.Fprintf(status, "Measuring to %s, %s.\n", b.peer, linkWords(overVerbs, secure))
 	dialer := net.Dialer{Timeout: linkPatience}
 	c, err := dialer.DialContext(ctx, "tcp", b.peer)
 	if err != nil {
@@ -44,7 +44,7 @@ func (b *linkBenchmark) dial(ctx context.Context, o linkbench.Options, status io
 	}
 	defer c.Close()
 	c.SetDeadline(time.Now().Add(linkPatience))
-	if err := json.NewEncoder(c).Encode(linkRequest{linkVersion, secure, o}); err != nil {
+	if err := json.NewEncoder(c).Encode(linkRequest{linkVersion, secure, overVerbs, o}); err != nil {
 		return nil, err
 	}
 	var reply linkReply
@@ -54,13 +54,13 @@ func (b *linkBenchmark) dial(ctx context.Context, o linkbench.Options, status io
 	if reply.Error != "" {
 		return nil, fmt.Errorf("%s refuses: %s", b.peer, oneLine(errors.New(reply.Error)))
 	}
-	return measureLink(ctx, 0, c, secure, o)
+	return measureLink(ctx, 0, c, secure, overVerbs, o)
 }
 
 // await is the side of --listen, rank 1. It measures once, what the other asks
 // for; who says something else is turned away.
 func (b *linkBenchmark) await(ctx context.Context, o linkbench.Options, status io.Writer) (*linkbench.Result, error) {
-	secure := b.transport == "tcp+tls"
+	secure, overVerbs := b.transport == "tcp+tls", b.transport == "verbs"
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", b.listen)
 	if err != nil {
@@ -68,7 +68,7 @@ func (b *linkBenchmark) await(ctx context.Context, o linkbench.Options, status i
 	}
 	defer l.Close()
 	defer context.AfterFunc(ctx, func() { l.Close() })()
-	fmt.Fprintf(status, "Waiting on %s for one daisy bench link --peer, %s.\n", l.Addr(), linkSecrecy(secure))
+	fmt.Fprintf(status, "Waiting on %s for one daisy bench link --peer, %s.\n", l.Addr(), linkWords(overVerbs, secure))
 	for {
 		c, err := l.Accept()
 		if err != nil {
@@ -77,7 +77,7 @@ func (b *linkBenchmark) await(ctx context.Context, o linkbench.Options, status i
 			}
 			return nil, err
 		}
-		asked, err := hearLinkRequest(c, secure)
+		asked, err := hearLinkRequest(c, secure, overVerbs)
 		if err != nil {
 			c.Close()
 			fmt.Fprintf(status, "Turned %s away: %s\n", c.RemoteAddr(), oneLine(err))
@@ -86,12 +86,12 @@ func (b *linkBenchmark) await(ctx context.Context, o linkbench.Options, status i
 		defer c.Close()
 		fmt.Fprintf(status, "Measuring with %s.\n", c.RemoteAddr())
 		asked.Progress = o.Progress
-		return measureLink(ctx, 1, c, secure, asked)
+		return measureLink(ctx, 1, c, secure, overVerbs, asked)
 	}
 }
 
 // hearLinkRequest reads the other side's request and answers it.
-func hearLinkRequest(c net.Conn, secure bool) (linkbench.Options, error) {
+func hearLinkRequest(c net.Conn, secure, overVerbs bool) (linkbench.Options, error) {
 	c.SetDeadline(time.Now().Add(linkPatience))
 	var q linkRequest
 	if err := readLinkLine(c, &q); err != nil {
@@ -103,6 +103,8 @@ func hearLinkRequest(c net.Conn, secure bool) (linkbench.Options, error) {
 		err = fmt.Errorf("this side speaks version %d of the benchmark, the other %d", linkVersion, q.Version)
 	case q.TLS != secure:
 		err = errors.New("one side was started with --tls and the other without")
+	case q.Verbs != overVerbs:
+		err = errors.New("one side was started with --transport verbs and the other without")
 	}
 	var reply linkReply
 	if err != nil {
@@ -111,7 +113,7 @@ func hearLinkRequest(c net.Conn, secure bool) (linkbench.Options, error) {
 	return o, errors.Join(err, json.NewEncoder(c).Encode(reply))
 }
 
-func measureLink(ctx context.Context, rank int, c net.Conn, secure bool, o linkbench.Options) (*linkbench.Result, error) {
+func measureLink(ctx context.Context, rank int, c net.Conn, secure, overVerbs bool, o linkbench.Options) (*linkbench.Result, error) {
 	c.SetDeadline(time.Time{})
 	if secure {
 		client, server, err := tcptest.Configs()
@@ -127,17 +129,20 @@ func measureLink(ctx context.Context, rank int, c net.Conn, secure bool, o linkb
 	}
 	conns := make([]net.Conn, 2)
 	conns[1-rank] = c
-	t, err := tcp.New(rank, 2, 1, conns)
+	g, err := linkGroup(ctx, rank, conns, overVerbs)
 	if err != nil {
 		return nil, err
 	}
-	g := rdma.NewGroup(t, 1)
 	defer g.Close()
 	return linkbench.Run(ctx, g, o)
 }
 
-func linkSecrecy(secure bool) string {
-	if secure {
+// linkWords say what is measured.
+func linkWords(overVerbs, secure bool) string {
+	switch {
+	case overVerbs:
+		return "over RDMA, not encrypted"
+	case secure:
 		return "over TLS 1.3 with a key made for this run that nobody checks"
 	}
 	return "over TCP, not encrypted"

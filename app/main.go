@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	_ "daisy/app/earlylocale" // before fyne
+	"daisy/rdma/verbs"
 
 	"github.com/spf13/cobra"
 )
@@ -27,7 +28,13 @@ func run(args []string) int {
 	defer stop()
 	cmd := rootCommand()
 	cmd.SetArgs(args)
-	if err := cmd.ExecuteContext(ctx); err != nil {
+	err := cmd.ExecuteContext(ctx)
+	// Groups are closed. Drivers have been seen to lose what a process leaves
+	// behind, also when a signal ends it.
+	if err := verbs.Shutdown(); err != nil {
+		fmt.Fprintln(os.Stderr, "daisy: giving the RDMA devices back:", oneLine(err))
+	}
+	if err != nil {
 		if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 			err = errors.New("interrupted")
 		}

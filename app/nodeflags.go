@@ -22,6 +22,7 @@ type nodeFlags struct {
 	threads     int
 	sharedCores bool
 	models      []string
+	rdma        string
 	verbose     bool
 }
 
@@ -32,6 +33,7 @@ func (n *nodeFlags) flags(cmd *cobra.Command) {
 	f.StringVar(&n.listen, "listen", "", "address to listen on, host:port (default: all addresses, a free port)")
 	f.StringSliceVar(&n.models, "model-file", nil, "a .gguf file to offer besides those in the models folder; may be repeated")
 	f.BoolVar(&n.sharedCores, "shared-cores", false, "other nodes compute on this machine's cores too")
+	f.StringVar(&n.rdma, "rdma", "auto", "use RDMA between machines: auto (where both ends can), off, require")
 	f.BoolVar(&n.verbose, "verbose", false, "log what happens to standard error")
 	_ = f.MarkHidden("shared-cores")
 }
@@ -55,6 +57,11 @@ func (n *nodeFlags) start(ctx context.Context, dir string, lib *models.Library, 
 	config := node.Config{
 		Dir: dir, Name: n.name, Interfaces: n.interfaces, Listen: n.listen,
 		Models: lib, Consent: consent, Threads: n.threads, SharedCores: n.sharedCores,
+	}
+	if n.rdma != "auto" {
+		if config.RDMA = node.RDMA(n.rdma); config.RDMA != node.RDMAOff && config.RDMA != node.RDMARequire {
+			return nil, fmt.Errorf("--rdma %q is not auto, off or require", n.rdma)
+		}
 	}
 	if n.verbose {
 		config.Log = slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))

@@ -132,6 +132,7 @@ type connected struct {
 // silent, and must not block; the group has been ended then. beatPorts are the
 // ranks', as Start has them.
 func (a *assembly) connect(ctx context.Context, beatPorts []uint16, lost func(*rdma.PeerLostError)) (connected, error) {
+	whole := ctx
 	ctx, cancel := context.WithTimeoutCause(ctx, assembleTimeout, errTimeout)
 	defer cancel()
 	dials, dialCtx := errgroup.WithContext(ctx)
@@ -183,16 +184,23 @@ func (a *assembly) connect(ctx context.Context, beatPorts []uint16, lost func(*r
 		}
 		return connected{}, err
 	}
-	transport, err := tcp.New(a.rank, len(conns), a.epoch, conns)
+	base, err := tcp.New(a.rank, len(conns), a.epoch, conns)
 	if err != nil {
+		return connected{}, err
+	}
+	if all.beats, err = a.watch(base, watched, lost); err != nil {
+		base.Close()
+		return connected{}, err
+	}
+	transport, err := a.overRDMA(whole, base)
+	if err != nil {
+		if all.beats != nil {
+			all.beats.Close()
+		}
+		base.Close()
 		return connected{}, err
 	}
 	all.group = rdma.NewGroup(transport, a.epoch)
-	all.beats, err = a.watch(all.group, watched, lost)
-	if err != nil {
-		all.group.Close()
-		return connected{}, err
-	}
 	return all, nil
 }
 

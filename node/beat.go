@@ -71,8 +71,8 @@ func (a *assembly) beatPeers(conns []net.Conn, ports []uint16) (peers []heartbea
 }
 
 // watch starts the heartbeat, if there is somebody to watch. A rank that falls
-// silent ends the group on every rank.
-func (a *assembly) watch(group *rdma.Group, peers []heartbeat.Peer, lost func(*rdma.PeerLostError)) (*heartbeat.Monitor, error) {
+// silent ends the transport on every rank.
+func (a *assembly) watch(transport rdma.Transport, peers []heartbeat.Peer, lost func(*rdma.PeerLostError)) (*heartbeat.Monitor, error) {
 	conn := a.beat.take()
 	if conn == nil {
 		return nil, nil
@@ -86,7 +86,7 @@ func (a *assembly) watch(group *rdma.Group, peers []heartbeat.Peer, lost func(*r
 		Lost: func(rank int, reason error) {
 			cause := &rdma.PeerLostError{Rank: rank, Cause: reason}
 			lost(cause)
-			group.Abort(cause)
+			transport.Abort(cause)
 		},
 		Unheard: func(rank int) {
 			a.node.config.Log.Warn("no heartbeat arrives: is UDP blocked? a loss will be noticed later",

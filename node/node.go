@@ -17,6 +17,7 @@ import (
 	"daisy/node/discovery"
 	"daisy/node/identity"
 	"daisy/node/models"
+	"daisy/rdma/verbs"
 )
 
 // ID names a node for ever: the hash of its public key.
@@ -42,6 +43,9 @@ type Config struct {
 	Threads int
 	// SharedCores: other nodes compute on this machine's cores too.
 	SharedCores bool
+	// RDMA says whether groups use it between their ranks; by default they do
+	// where they can.
+	RDMA RDMA
 	// Log is told what a developer wants to know; by default nobody is.
 	Log *slog.Logger
 }
@@ -64,6 +68,7 @@ type Node struct {
 	server   *control.Server
 	dialer   *control.Dialer
 	finder   *discovery.Service
+	upgrade  upgrade
 	beatPort func(port uint16) uint16 // what others are told of a heartbeat's port; tests make it wrong
 	events   *events
 	peers    *peers
@@ -92,6 +97,9 @@ func Start(ctx context.Context, config Config) (_ *Node, err error) {
 	if config.Dir == "" {
 		return nil, errors.New("a node needs a folder for its key")
 	}
+	if err := config.RDMA.check(); err != nil {
+		return nil, fmt.Errorf("starting the node: %w", err)
+	}
 	if config.Log == nil {
 		config.Log = slog.New(slog.DiscardHandler)
 	}
@@ -103,6 +111,7 @@ func Start(ctx context.Context, config Config) (_ *Node, err error) {
 	}
 	n := &Node{
 		config: config, events: newEvents(), assemblies: map[uint64]*assembly{},
+		upgrade:  verbs.New,
 		beatPort: func(port uint16) uint16 { return port },
 	}
 	if n.lock, err = lockFolder(config.Dir); err != nil {

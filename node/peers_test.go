@@ -34,7 +34,7 @@ func TestACrowdOfAnnouncements(t *testing.T) {
 	meet(t, a, b)
 	closedPort := freePort(t)
 	for i := range 3000 {
-		a.peers.found(discovery.Announcement{ID: fakeID(i), Name: "crowd", Protocol: 1, Addrs: []netip.AddrPort{closedPort}})
+		a.peers.found(discovery.Announcement{ID: fakeID(i), Name: "crowd", Protocol: control.Protocol, Addrs: []netip.AddrPort{closedPort}})
 	}
 	assert.LessOrEqual(t, len(a.Peers()), maxPeers)
 	assert.Equal(t, PeerReady, state(a, b.Self().ID))
@@ -45,7 +45,7 @@ func TestACrowdOfAnnouncements(t *testing.T) {
 func TestAnImpostorsAnnouncement(t *testing.T) {
 	a, b, impostor := startNode(t, "a", nil), startNode(t, "b", nil), startNode(t, "impostor", nil)
 	id := meet(t, a, b)[0]
-	a.peers.found(discovery.Announcement{ID: id, Name: "mine now", Protocol: 1, Addrs: append(impostor.Self().Addrs, freePort(t))})
+	a.peers.found(discovery.Announcement{ID: id, Name: "mine now", Protocol: control.Protocol, Addrs: append(impostor.Self().Addrs, freePort(t))})
 	hello, err := a.dialer.Hello(t.Context(), id)
 	require.NoError(t, err)
 	assert.Equal(t, "b", hello.Name)

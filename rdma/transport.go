@@ -33,9 +33,9 @@ type Transport interface {
 	// Send sends p to another rank. It blocks until p may be used again, which
 	// may be only after the receiver has taken it.
 	Send(to int, tag Tag, p []byte) error
-	// Recv waits, without using the processor, for the next message from a rank
-	// and stores it in p. A message with another tag or length is a
-	// *MismatchError.
+	// Recv waits for the next message from a rank, without using the processor
+	// after a brief poll, and stores it in p. A message with another tag or
+	// length is a *MismatchError.
 	Recv(from int, tag Tag, p []byte) error
 	// SendRecv does both at once: neither direction waits for the other, so it
 	// completes also when all ranks send first and whatever the lengths.

@@ -15,7 +15,7 @@ import (
 )
 
 // Protocol is the version of the control protocol that this program speaks.
-const Protocol = 1
+const Protocol = 2
 
 const (
 	maxMessage  = 64 << 10 // bytes, the line's end included

@@ -118,6 +118,19 @@ func TestRequired(t *testing.T) {
 	bases[1].Close()
 }
 
+// TestOff is a rank whose owner wants no RDMA, beside one that has devices.
+func TestOff(t *testing.T) {
+	c := twoRanks(t, 1)
+	c.options[1].Off = true
+	ts := c.mustConnect(t)
+	defer closeAll(ts)
+	require.Equal(t, "mem", ts[0].Kind())
+	require.Equal(t, "RDMA is switched off on this machine", ts[1].(rdma.Linker).Links()[0].Reason)
+	require.Equal(t, "rank 1: RDMA is switched off on this machine", ts[0].(rdma.Linker).Links()[0].Reason)
+	require.Zero(t, c.spies[1].alive(provider.OpOpen))
+	exchange(t, ts)
+}
+
 // TestNoLibrary is a machine without any, beside one that has devices.
 func TestNoLibrary(t *testing.T) {
 	c := twoRanks(t, 1)

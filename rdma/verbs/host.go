@@ -51,6 +51,9 @@ func machineHost() (*Host, error) {
 // New is Host.Connect with the machine's own library. Without a library every
 // pair is left to the base, unless that is refused by Options.Require.
 func New(base rdma.Transport, o Options) (rdma.Transport, error) {
+	if o.Off {
+		return connect(nil, errOff, base, o)
+	}
 	h, err := machineHost()
 	if err != nil {
 		return connect(nil, err, base, o)
@@ -82,10 +85,16 @@ func Shutdown() error {
 // blocks until all ranks are there and their drivers have answered, at most
 // Options.Timeout.
 func (h *Host) Connect(base rdma.Transport, o Options) (rdma.Transport, error) {
+	if o.Off {
+		return connect(nil, errOff, base, o)
+	}
 	return connect(h, nil, base, o)
 }
 
-var errHostClosed = errors.New("the RDMA devices of this process are closed")
+var (
+	errHostClosed = errors.New("the RDMA devices of this process are closed")
+	errOff        = errors.New("RDMA is switched off on this machine")
+)
 
 // open returns a device, opening it the first time.
 func (h *Host) open(name string) (*device, error) {

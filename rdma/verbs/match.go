@@ -102,10 +102,14 @@ func (s side) candidate(i, peer int) bool {
 }
 
 // mayFace tells whether the cable of port i of rank r can end in port j of
-// rank s.
+// rank s. Two ranks on one machine have the same ports: over Ethernet a port
+// reaches itself, but no Thunderbolt cable does.
 func (m matcher) mayFace(r, i, s, j int) bool {
-	return m.sides[r].candidate(i, s) && m.sides[s].candidate(j, r) &&
-		sameNetwork(m.sides[r].ports[i], m.sides[s].ports[j])
+	p, q := m.sides[r].ports[i], m.sides[s].ports[j]
+	if p.Link == provider.LinkThunderbolt && p.Address == q.Address {
+		return false
+	}
+	return m.sides[r].candidate(i, s) && m.sides[s].candidate(j, r) && sameNetwork(p, q)
 }
 
 // facing counts the ports, of all ranks, in which the cable of a port can end.

@@ -63,6 +63,9 @@ func TestMatch(t *testing.T) {
 			[]railPlan{{0, 0, uc}}, ""},
 		{"one device for two ranks of one machine", []side{{ports: []portInfo{ethernet("rxe0", "10.0.0.1", rc, uc)}},
 			{ports: []portInfo{ethernet("rxe0", "10.0.0.1", rc, uc)}}}, []railPlan{{0, 0, rc}}, ""},
+		{"two ranks of one Mac", []side{{ports: []portInfo{a1, a2}}, {ports: []portInfo{a1, a2}}}, nil, "no port of one side"},
+		{"two ranks of one Mac, with a cable from port to port", []side{{ports: []portInfo{own1, own2}}, {ports: []portInfo{own1, own2}}},
+			[]railPlan{{0, 1, uc}, {1, 0, uc}}, ""},
 		{"nothing in common", []side{{ports: []portInfo{ethernet("a", "10.0.0.1", rc)}},
 			{ports: []portInfo{ethernet("b", "10.0.0.2", uc)}}}, nil, "no kind of queue pair in common"},
 	} {

@@ -15,6 +15,9 @@ type Options struct {
 	// Require makes Connect fail with ErrRequired when a pair of this rank
 	// cannot use verbs, instead of leaving that pair to the base.
 	Require bool
+	// Off leaves all pairs of this rank to the base. It still takes part in the
+	// handshake, so that the others learn of it.
+	Off bool
 	// Checksum protects every slot from end to end with a CRC-32C. A pair uses
 	// it when either side asks.
 	Checksum bool
