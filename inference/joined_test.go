@@ -34,7 +34,7 @@ func TestJoinedMatrices(t *testing.T) {
 	arch, err := model.New(f)
 	require.NoError(t, err)
 	shape := model.Shape(f, arch)
-	part, err := plan.TensorParallel(shape, []float64{1, 2})
+	part, err := shape.Deal([]float64{1, 2})
 	require.NoError(t, err)
 	tokens := []int32{5, 17, 99, 100, 3, 5, 77, 250, 31, 32}
 	for _, shard := range []plan.Shard{shape.Whole(), part[1]} {

@@ -74,7 +74,7 @@ func TestPeakMemoryChild(t *testing.T) {
 	defer f.Close()
 	arch, err := model.New(f)
 	require.NoError(t, err)
-	p, err := plan.TensorParallel(model.Shape(f, arch), []float64{1, 1}[:world])
+	p, err := model.Shape(f, arch).Deal([]float64{1, 1}[:world])
 	require.NoError(t, err)
 	place := model.Place{Layers: plan.Range{Hi: arch.Params().Layers}, Shard: p[0], World: world}
 	w, err := loadWeights(t.Context(), f, arch, place, backend, 0, nil)

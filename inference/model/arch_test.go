@@ -82,7 +82,7 @@ func TestShardsCoverEveryTensorOnce(t *testing.T) {
 		for i := range shares {
 			shares[i] = float64(1 + i%3)
 		}
-		shards, err := plan.TensorParallel(Shape(f, a), shares)
+		shards, err := Shape(f, a).Deal(shares)
 		require.NoError(t, err)
 		for _, s := range a.Specs() {
 			requireCoveredOnce(t, a.Params(), s, shards)
@@ -94,7 +94,7 @@ func TestShardsCoverEveryTensorOnce(t *testing.T) {
 func TestFusedTensorsAreCoveredOnce(t *testing.T) {
 	p := &Params{Heads: 8, KVHeads: 4, HeadDim: 16, FFN: 96}
 	for world := 1; world <= 3; world++ {
-		shards, err := plan.TensorParallel(plan.Shape{Heads: 8, HeadUnit: 1, KVHeads: 4, KVHeadUnit: 1, FFN: 96, FFNUnit: 32, Vocab: 8, VocabUnit: 1}, []float64{3, 2, 1}[:world])
+		shards, err := plan.Shape{Heads: 8, HeadUnit: 1, KVHeads: 4, KVHeadUnit: 1, FFN: 96, FFNUnit: 32, Vocab: 8, VocabUnit: 1}.Deal([]float64{3, 2, 1}[:world])
 		require.NoError(t, err)
 		requireCoveredOnce(t, p, Spec{Name: "qkv", Shape: []int{64, 8*16 + 2*4*16}, Rule: QKVRows}, shards)
 		requireCoveredOnce(t, p, Spec{Name: "qkv bias", Shape: []int{8*16 + 2*4*16}, Rule: QKVRows}, shards)

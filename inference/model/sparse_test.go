@@ -84,7 +84,7 @@ func TestSparseShardsCoverEveryTensorOnce(t *testing.T) {
 		a, err := New(f)
 		require.NoError(t, err)
 		for world := 1; world <= ranks; world++ {
-			shards, err := plan.TensorParallel(Shape(f, a), []float64{2, 1, 3}[:world])
+			shards, err := Shape(f, a).Deal([]float64{2, 1, 3}[:world])
 			require.NoError(t, err)
 			for _, s := range a.Specs() {
 				requireCoveredOnce(t, a.Params(), s, shards)
@@ -130,7 +130,7 @@ func TestCacheWidths(t *testing.T) {
 		defer f.Close()
 		a, err := New(f)
 		require.NoError(t, err)
-		shards, err := plan.TensorParallel(Shape(f, a), []float64{1, 1})
+		shards, err := Shape(f, a).Deal([]float64{1, 1})
 		require.NoError(t, err)
 		for _, s := range shards {
 			k, v := a.Params().CacheWidths(s)

@@ -61,7 +61,7 @@ func TestDealHelpsTheSlowest(t *testing.T) {
 // speed alone, whatever came of the heads.
 func TestHalvesAreDealtApart(t *testing.T) {
 	s := Shape{KVHeads: 3, KVHeadUnit: 1, FFN: 1536, FFNUnit: 32, Vocab: 49152, VocabUnit: 8}
-	shards, err := TensorParallel(s, []float64{1, 1})
+	shards, err := s.Deal([]float64{1, 1})
 	require.NoError(t, err)
 	require.Equal(t, 2, shards[0].KVHeads.Len())
 	require.Equal(t, 768, shards[0].FFN.Len())

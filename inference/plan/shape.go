@@ -22,24 +22,12 @@ func (s Shape) Solo() Plan {
 	return Plan{[]Stage{{Range{0, s.Layers}, []int{0}, []Shard{s.Whole()}}}}
 }
 
-// TensorParallel deals every layer to all ranks as Plan does, but never a KV head
-// to two of them: ErrTooManyRanks when there are fewer KV heads than ranks.
-func TensorParallel(s Shape, shares []float64) ([]Shard, error) {
-	shards, err := s.deal(shares)
-	for i := 1; i < len(shards); i++ {
-		if shards[i].KVHeads.Lo < shards[i-1].KVHeads.Hi {
-			return nil, &CutError{"KV heads", s.KVHeads, s.KVHeadUnit, 1, len(shares), ErrTooManyRanks}
-		}
-	}
-	return shards, err
-}
-
-// deal cuts a layer over ranks in proportion to shares (by rank, all positive).
+// Deal cuts a layer over ranks in proportion to shares (by rank, all positive).
 // Each part is dealt out for itself: ranks meet after attention and after the
 // feed-forward block, so a rank with much of one gains nothing from little of the
 // other. With more ranks than KV heads, several ranks hold the same KV head and
 // share its query heads.
-func (s Shape) deal(shares []float64) ([]Shard, error) {
+func (s Shape) Deal(shares []float64) ([]Shard, error) {
 	heads, err := s.dealHeads(shares)
 	if err != nil {
 		return nil, err
@@ -91,7 +79,7 @@ func (s Shape) Plan(parts ...Part) (Plan, error) {
 		shards := []Shard{s.Whole()}
 		if len(part.Ranks) != 1 {
 			var err error
-			if shards, err = s.deal(part.Shares); err != nil {
+			if shards, err = s.Deal(part.Shares); err != nil {
 				return Plan{}, fmt.Errorf("stage %d: %w", i, err)
 			}
 		}
