@@ -32,7 +32,7 @@
 // # Wire format, version 1
 //
 // A pair has up to four rails, one for each cable, and a rail two queue pairs:
-// one with slots of 4 KiB for short messages and the ends of long ones, one
+// one with slots of 8 KiB for short messages and the ends of long ones, one
 // with slots of 128 KiB. A SEND is always a whole slot, because the receive
 // that takes it must span as many frames. A message becomes a sequence of
 // slots, spread over the rails and numbered in one sequence for each direction
@@ -95,6 +95,6 @@
 // # Limits
 //
 // Messages of any length that the receiver expects; about half a MiB leaves
-// without waiting for the receiver. Each rail takes 2.4 MiB of locked memory.
+// without waiting for the receiver. Each rail takes at most 2.8 MiB of locked memory.
 // Seven peers on one device at the most, where a device has several (Linux).
 package verbs

@@ -7,7 +7,7 @@ import "daisy/rdma/verbs/provider"
 type class int
 
 const (
-	small    class = iota // latency: one frame
+	small    class = iota // latency: few frames
 	bulk                  // bandwidth
 	nClasses = 2
 )
@@ -26,12 +26,12 @@ type shape struct {
 }
 
 // shapes are chosen so that a rail stays within the frame budget of a port,
-// 512 each way: 32 + 18 at most for credits and farewell + 8·32 = 306. A bulk
+// 512 each way: 2·32 + 2·18 at most for credits and farewell + 8·32 = 356. A bulk
 // slot of 128 KiB was the best of 32 to 256 KiB in the published tests of
 // another user of Apple's provider; eight of them cover 1 MiB, a hundred
 // microseconds of an 80 Gb/s cable.
 var shapes = [nClasses]shape{
-	small: {SlotBytes: provider.FrameBytes, Window: 32},
+	small: {SlotBytes: provider.LatencyFrames * provider.FrameBytes, Window: 32},
 	bulk:  {SlotBytes: 128 << 10, Window: 8},
 }
 
@@ -40,9 +40,9 @@ const (
 	// may take before a bulk slot is the better choice: as many as 32 KiB
 	// need. Posting a frame takes a Mac two to three microseconds, and a bulk
 	// slot always travels whole, in about fifteen.
-	maxSmall = 9
+	maxSmall = 5
 	// smallBytes is what they carry.
-	smallBytes = maxSmall * (provider.FrameBytes - headerBytes)
+	smallBytes = maxSmall * (provider.LatencyFrames*provider.FrameBytes - headerBytes)
 )
 
 // controlSlots is how many small slots of the first rail are kept for frames

@@ -274,7 +274,7 @@ func (q *spyQP) post(op provider.Op, id uint64, frames int, call func() error) e
 	} else {
 		t.sends -= frames
 		t.maxSends = max(t.maxSends, t.sends)
-		if frames < -1 {
+		if frames < -provider.LatencyFrames {
 			t.bulkSends++
 		} else {
 			t.smallSend++
