@@ -18,6 +18,9 @@ type context struct {
 	mu      sync.Mutex // of every control call, and:
 	handle  uintptr    // 0 once closed
 	scratch page[scratch]
+	// portArgs are those of queryPort, which is called for as long as a group
+	// lives and so allocates nothing.
+	portArgs [3]uintptr
 }
 
 // scratch is what control calls read and write.
@@ -106,7 +109,8 @@ func (c *context) queryPort(port uint8) (provider.PortAttr, error) {
 	}
 	p := &c.scratch.v.port
 	*p = portAttr{}
-	if err := c.control(provider.OpQueryPort, c.l.call.queryPort, c.handle, uintptr(port), addr(p)); err != nil {
+	c.portArgs = [3]uintptr{c.handle, uintptr(port), addr(p)}
+	if err := c.control(provider.OpQueryPort, c.l.call.queryPort, c.portArgs[:]...); err != nil {
 		return provider.PortAttr{}, err
 	}
 	return provider.PortAttr{

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"unsafe"
 
 	"github.com/ebitengine/purego"
 
@@ -15,7 +16,7 @@ import (
 // and mappings that do not survive being unloaded.
 type Library struct {
 	path  string
-	errno func() *int32 // this thread's, as the C library has it
+	errno uintptr // the C library's function that gives the address of this thread's
 	call  calls
 	mu    sync.Mutex // of listing and opening devices
 }
@@ -99,7 +100,7 @@ func (l *Library) resolve(handle uintptr) error {
 	if err != nil {
 		return err
 	}
-	purego.RegisterFunc(&l.errno, symbol)
+	l.errno = symbol
 	return nil
 }
 
@@ -111,7 +112,8 @@ func (l *Library) Path() string { return l.path }
 func (l *Library) do(fn uintptr, args ...uintptr) (result uintptr, errno int) {
 	runtime.LockOSThread() // errno belongs to the thread
 	defer runtime.UnlockOSThread()
-	p := l.errno()
+	address, _, _ := purego.SyscallN(l.errno)
+	p := *(**int32)(unsafe.Pointer(&address))
 	*p = 0
 	result, _, _ = purego.SyscallN(fn, args...)
 	return result, int(*p)
