@@ -29,7 +29,8 @@ var library = sync.OnceValues(func() (string, error) {
 var libraryDir string
 
 func TestMain(m *testing.M) {
-	verbs.SetFarewellLimit(2 * time.Second)
+	verbs.SetFarewellLimit(time.Second)
+	verbs.ShortenProbe()
 	code := m.Run()
 	if libraryDir != "" {
 		os.RemoveAll(libraryDir)
@@ -52,7 +53,29 @@ func TestConformanceOverLibrary(t *testing.T) {
 		Open: func(tb testing.TB, worldSize int) []rdma.Transport {
 			return newCabling(tb, inC(tb), worldSize).mesh().open().mustConnect(tb)
 		},
-		Kill:   kill,
-		Worlds: []int{2, 3, 8},
+		Kill:     kill,
+		Worlds:   worlds([]int{2, 3}, []int{2, 3, 8}),
+		MaxBytes: raceBytes,
 	})
+}
+
+// TestPortAllocatesNothing: the state of a port is asked for as long as a group
+// lives.
+func TestPortAllocatesNothing(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	f := inC(t)
+	t.Cleanup(func() { require.NoError(t, f.Close()) })
+	require.NoError(t, f.AddDevice(fake.Port{Node: "a", Device: "rdma_en1"}, fake.Options{}))
+	p, err := f.Provider("a")
+	require.NoError(t, err)
+	ctx, err := p.Open("rdma_en1")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, ctx.Close()) }()
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		if _, err := ctx.QueryPort(1); err != nil {
+			t.Error(err)
+		}
+	}))
 }

@@ -13,7 +13,8 @@ import (
 var farewellLimit = 250 * time.Millisecond
 
 // delivery is what the last slot of all, which nobody answers, gets to arrive.
-const delivery = 10 * time.Millisecond
+// If it does not, the peer's Close takes farewellLimit.
+const delivery = 25 * time.Millisecond
 
 // Close implements rdma.Transport. It says bye on every pair, ends the base,
 // waits for what is under way, a quarter of a second at the most, and gives the

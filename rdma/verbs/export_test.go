@@ -30,6 +30,10 @@ func Damage(t rdma.Transport, peer int) {
 	}
 }
 
+// ShortenProbe makes the probe shorter in all tests, which open hundreds of
+// groups.
+func ShortenProbe() { probeRoundTrips, probeBytes = 4, 256<<10 }
+
 // SetFarewellLimit changes it for all tests: a fake delivers only what the
 // receiver polls for, and on a busy machine that may take a while.
 func SetFarewellLimit(d time.Duration) { farewellLimit = d }

@@ -102,7 +102,9 @@ func TestConformanceOverMem(t *testing.T) {
 		Open: func(tb testing.TB, worldSize int) []rdma.Transport {
 			return newCabling(tb, fake.New(), worldSize).mesh().open().mustConnect(tb)
 		},
-		Kill: kill,
+		Kill:     kill,
+		Worlds:   worlds([]int{2, 3, 5}, nil),
+		MaxBytes: raceBytes,
 	})
 }
 
@@ -143,8 +145,9 @@ func TestConformanceOverTCP(t *testing.T) {
 		Open: func(tb testing.TB, worldSize int) []rdma.Transport {
 			return overTCP(tb, newCabling(tb, fake.New(), worldSize).mesh().open().desk)
 		},
-		Kill:   killOverTCP,
-		Worlds: []int{2, 3},
+		Kill:     killOverTCP,
+		Worlds:   worlds([]int{3}, []int{2, 3}),
+		MaxBytes: raceBytes,
 	})
 }
 
@@ -155,8 +158,9 @@ func TestConformanceTwoCables(t *testing.T) {
 		Open: func(tb testing.TB, worldSize int) []rdma.Transport {
 			return newCabling(tb, fake.New(), worldSize).mesh().mesh().open().mustConnect(tb)
 		},
-		Kill:   kill,
-		Worlds: []int{2, 3},
+		Kill:     kill,
+		Worlds:   worlds([]int{3}, []int{2, 3}),
+		MaxBytes: raceBytes,
 	})
 }
 
@@ -207,7 +211,7 @@ func TestMixed(t *testing.T) {
 
 func around(t *testing.T, r int, tr rdma.Transport) error {
 	world := tr.WorldSize()
-	for _, n := range []int{0, 1, 4032, 4033, 40000, 1 << 20, 5 << 20} {
+	for _, n := range []int{0, 1, 4032, 4033, 8128, 8129, 40640, 40641, 1 << 20, 5 << 20} {
 		for step := 1; step < world; step++ {
 			to, from := (r+step)%world, (r+world-step)%world
 			out, in := bytes.Repeat([]byte{byte(r)}, n), make([]byte, n)

@@ -41,6 +41,16 @@ func (d desk) mustConnect(tb testing.TB) []rdma.Transport {
 // kill ends a rank as the death of its process does: its base vanishes.
 func kill(t rdma.Transport) { verbs.Base(t).(*mem.Transport).Kill() }
 
+// worlds are the world sizes of a conformance suite. With the race detector,
+// which takes ten times as long, there are fewer: .ci/test.sh runs the suites
+// once more without it.
+func worlds(race, all []int) []int {
+	if raceEnabled {
+		return race
+	}
+	return all
+}
+
 // closeAll closes transports together, as ranks do.
 func closeAll(ts []rdma.Transport) {
 	var wg sync.WaitGroup

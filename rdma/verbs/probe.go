@@ -8,7 +8,8 @@ import (
 	"daisy/rdma"
 )
 
-const (
+// What the probe sends. Tests change it; it is the same on all ranks.
+var (
 	probeRoundTrips = 64
 	probeBytes      = 2 << 20
 )
@@ -54,7 +55,7 @@ func (t *Transport) probe(p *pair, first bool) (latency time.Duration, bandwidth
 			return 0, 0, fmt.Errorf("%d bytes: %w", probeBytes, err)
 		}
 		if mine {
-			bandwidth = probeBytes / max(time.Since(start), 1).Seconds()
+			bandwidth = float64(probeBytes) / max(time.Since(start), 1).Seconds()
 		}
 	}
 	return trips[len(trips)/2] / 2, bandwidth, nil
