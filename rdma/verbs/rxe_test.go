@@ -65,6 +65,9 @@ func TestSoftRoCEConformance(t *testing.T) {
 				Kill:     kill,
 				Worlds:   []int{2, 3, 4},
 				MaxBytes: 4 << 20,
+				// What happens beside the operations, some times a second, is
+				// spread over few of them on an emulated processor.
+				Allocations: 0.5,
 			})
 		})
 	}
