@@ -78,8 +78,12 @@ func (e *Engine) renderWithout(req Request, turns []int, drop int) (p rendered, 
 	if err != nil {
 		return p, fmt.Errorf("chat template: %w", err)
 	}
-	p.tokens = e.tokens.Encode(text, true, true)
+	reasons := stream.OpensReasoning(text, nil)
+	if req.Begun != "" && (reasons || e.harmony) {
+		return p, fmt.Errorf("going on from the middle of an answer: %w: this model thinks before it answers", ErrUnsupported)
+	}
+	p.tokens = e.tokens.Encode(text+req.Begun, true, true)
 	p.dropped = len(req.Messages) - len(messages)
-	p.reading = stream.Options{Stops: req.Stops, InReasoning: stream.OpensReasoning(text, nil), Harmony: e.harmony, TrimStart: true}
+	p.reading = stream.Options{Stops: req.Stops, InReasoning: reasons, Harmony: e.harmony, TrimStart: req.Begun == ""}
 	return p, nil
 }

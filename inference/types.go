@@ -102,6 +102,11 @@ type Info struct {
 type Request struct {
 	// Messages are rendered by the model's chat template.
 	Messages []chat.Message
+	// Begun, with Messages, is text that the answer begins with already, such as
+	// what is left of one that was cut off: the model goes on from it, and only
+	// what follows is emitted. ErrUnsupported where the answer's form hides what
+	// came before that text, as with models that think first.
+	Begun string
 	// Prompt is continued as it is, without a template.
 	Prompt string
 	// Sampling chooses tokens; its zero value is greedy.
