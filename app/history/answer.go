@@ -40,6 +40,11 @@ func (s *Store) BeginAnswer(ctx context.Context, conversation, parent int64, mod
 	if err != nil {
 		return nil, fmt.Errorf("adding an answer: %w", err)
 	}
+	return s.writeAnswer(row)
+}
+
+// writeAnswer begins to write into a row.
+func (s *Store) writeAnswer(row Message) (*Answer, error) {
 	a := &Answer{
 		store: s,
 		row:   row,
@@ -51,7 +56,7 @@ func (s *Store) BeginAnswer(ctx context.Context, conversation, parent int64, mod
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return nil, fmt.Errorf("adding an answer: %w", ErrClosed)
+		return nil, fmt.Errorf("writing an answer: %w", ErrClosed)
 	}
 	s.answers[a] = struct{}{}
 	go a.write() // Finish waits for it
