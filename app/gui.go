@@ -18,7 +18,7 @@ const version = "0.1.0"
 
 // openApp runs the app until the person quits. Windows need the main thread,
 // which is the one that main runs on.
-func openApp(ctx context.Context, place folder, flags *nodeFlags) (err error) {
+func openApp(ctx context.Context, place folder, flags *nodeFlags, back bool) (err error) {
 	if !ui.Available {
 		return ui.ErrNoWindows
 	}
@@ -47,7 +47,21 @@ func openApp(ctx context.Context, place folder, flags *nodeFlags) (err error) {
 	cluster := session.NewCluster(session.FromNode(n, node.JoinOptions{}), session.FromLibrary(lib, modelsPath(dir)), s)
 	defer cluster.Close()
 
-	err = ui.Run(ctx, ui.Config{Session: s, Cluster: cluster, Invitations: &invitations, Version: version, OpenChat: true})
+	kept := keeper{path: standingPath(dir)}
+	config := ui.Config{Session: s, Cluster: cluster, Invitations: &invitations, Version: version, OpenChat: true, Keep: kept.keep}
+	if back {
+		config.Back = stoodAt(dir)
+	}
+	var line *lifeline
+	config.Ready = func() { // not before: a fault in starting is not one to come back from
+		var err error
+		if line, err = watchOver(dir, os.Args[1:]); err != nil {
+			fmt.Fprintln(os.Stderr, "daisy:", err) // the app works without
+		}
+	}
+	err = ui.Run(ctx, config)
+	line.let() // first of all: who quits does not come back, whatever happens in closing
+	kept.forget()
 	if errors.Is(err, ui.ErrNoDisplay) {
 		return fmt.Errorf("%w: try `daisy demo`, or `daisy serve` for a node without a screen", err)
 	}

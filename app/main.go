@@ -47,6 +47,7 @@ func run(args []string) int {
 func rootCommand() *cobra.Command {
 	var place folder
 	var flags nodeFlags
+	var back bool
 	root := &cobra.Command{
 		Use:   "daisy",
 		Short: "Daisy-chains the Macs on a desk into one AI computer",
@@ -57,11 +58,13 @@ func rootCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return openApp(cmd.Context(), place, &flags)
+			return openApp(cmd.Context(), place, &flags, back)
 		},
 	}
 	place.flag(root)
 	flags.flags(root)
-	root.AddCommand(runCommand(&place), serveCommand(&place), demoCommand(), benchCommand(), modelsCommand(&place), planCommand(&place))
+	root.Flags().BoolVar(&back, "back", false, "come back as it was: the app died")
+	_ = root.Flags().MarkHidden("back")
+	root.AddCommand(runCommand(&place), serveCommand(&place), demoCommand(), benchCommand(), modelsCommand(&place), planCommand(&place), watchCommand(&place))
 	return root
 }

@@ -87,7 +87,7 @@ type Update struct {
 	Kind         UpdateKind
 	Conversation int64
 	Question     history.Message // with Began
-	Answer       history.Message // with Began (still empty) and Ended
+	Answer       history.Message // with Began (empty, but for one that goes on) and Ended
 	Delta        inference.Delta // with Text; as Shown gives it
 }
 
@@ -126,6 +126,10 @@ func (s *Session) Ask(ctx context.Context, conversation int64, text string, on f
 // failed is told what Ask would return before Began; errors after it are in the
 // answer itself.
 func (s *Session) Start(conversation int64, text string, on func(Update), failed func(error)) {
+	s.start(conversation, s.ask, text, on, failed)
+}
+
+func (s *Session) start(conversation int64, how func(run, string, func(Update)) (history.Message, error), text string, on func(Update), failed func(error)) {
 	run, err := s.begin(context.Background(), conversation)
 	if err != nil {
 		failed(err)
@@ -134,7 +138,7 @@ func (s *Session) Start(conversation int64, text string, on func(Update), failed
 	go func() { // Close waits for it through wg, which begin raised
 		defer run.end()
 		began := false
-		_, err := s.ask(run, text, func(u Update) {
+		_, err := how(run, text, func(u Update) {
 			began = true
 			on(u)
 		})
@@ -223,18 +227,25 @@ func (s *Session) ask(r run, text string, on func(Update)) (history.Message, err
 	if err != nil {
 		return history.Message{}, err
 	}
+	return s.stream(r, answer, question, inference.Request{Messages: prompt(s.cfg.System, append(past, question))}, on)
+}
+
+// stream has the request answered and keeps the answer to the question.
+func (s *Session) stream(r run, answer *history.Answer, question history.Message, request inference.Request, on func(Update)) (history.Message, error) {
+	store := s.cfg.Store
+	request.Sampling, request.MaxTokens = s.cfg.Sampling, s.cfg.MaxTokens
 	on(Update{Kind: Began, Conversation: r.conversation, Question: question, Answer: answer.Message()})
 
-	stats, err := r.asker.Chat(r.ctx, inference.Request{
-		Messages:  prompt(s.cfg.System, append(past, question)),
-		Sampling:  s.cfg.Sampling,
-		MaxTokens: s.cfg.MaxTokens,
-	}, func(d inference.Delta) {
+	stats, err := r.asker.Chat(r.ctx, request, func(d inference.Delta) {
 		d = Shown(d)
 		answer.Append(d.Text, d.Reasoning)
 		on(Update{Kind: Text, Conversation: r.conversation, Delta: d})
 	})
-	err = errors.Join(err, s.finish(r.ctx, answer, outcome(r.ctx, stats, err)))
+	end := outcome(r.ctx, stats, err)
+	if request.Begun != "" && errors.Is(err, inference.ErrUnsupported) {
+		end = history.Outcome{Status: history.StatusInterrupted} // as it was
+	}
+	err = errors.Join(err, s.finish(r.ctx, answer, end))
 
 	// Read back: what people see from now on is what is kept.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), finishTimeout)

@@ -37,6 +37,9 @@ type desk struct {
 	chat    *chatWindow
 	cluster *clusterWindow
 	consent *consent
+
+	standing *frames // of stand
+	unwatch  func()
 }
 
 // Run shows the app and blocks until the person quits or ctx ends. It must be
@@ -94,6 +97,12 @@ func (d *desk) start() {
 		d.tray = newTray(d, bar)
 	}
 	d.consent = newConsent(d)
+	d.standing = d.newFrames(d.stand)
+	d.unwatch = d.cfg.Cluster.Subscribe(d.standing.signal)
+	if d.cfg.Back != nil {
+		d.comeBack(*d.cfg.Back)
+		return
+	}
 	// Without a menu bar the windows are all there is.
 	if d.cfg.OpenChat || d.tray == nil && !d.cfg.OpenCluster {
 		d.showChat()
@@ -105,6 +114,10 @@ func (d *desk) start() {
 
 // close undoes start; the toolkit has gone down by then.
 func (d *desk) close() {
+	if d.unwatch != nil {
+		d.unwatch()
+		d.standing.stop()
+	}
 	d.consent.close()
 	if d.tray != nil {
 		d.tray.close()
@@ -134,6 +147,7 @@ func (d *desk) showCluster() {
 func (d *desk) show(w fyne.Window) {
 	w.Show()
 	w.RequestFocus()
+	d.stand()
 }
 
 // window makes a window that hides instead of closing while the menu bar can
@@ -142,6 +156,7 @@ func (d *desk) window(title string) fyne.Window {
 	w := d.fyne.NewWindow(title)
 	w.SetCloseIntercept(func() {
 		w.Hide()
+		d.stand()
 		if d.tray == nil && !d.anyVisible(w) {
 			d.quit()
 		}

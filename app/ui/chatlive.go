@@ -64,6 +64,7 @@ func (l *liveAnswers) get(conversation int64) (question, answer history.Message,
 		return a.question, a.answer, true, true
 	}
 	answer = a.answer
-	answer.Content, answer.Reasoning = a.text.String(), a.reasoning.String()
+	answer.Content += a.text.String() // one that goes on begins with what it had
+	answer.Reasoning += a.reasoning.String()
 	return a.question, answer, false, true
 }

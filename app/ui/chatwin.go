@@ -34,6 +34,7 @@ type chatWindow struct {
 	stop    *widget.Button
 	status  *widget.Label
 	notice  *errorLine
+	back    *comeBack
 
 	current int64 // conversation; 0: a new one, not in the history yet
 	opening int   // counts open; results of earlier ones are dropped
@@ -58,12 +59,13 @@ func newChatWindow(d *desk) *chatWindow {
 	c.stop = widget.NewButtonWithIcon(tr("chat.stop"), theme.MediaStopIcon(), c.stopAnswer)
 	c.status = text("", sizeSmall, widget.LowImportance)
 	c.notice = newErrorLine()
+	c.back = newComeBack(c)
 
 	head := container.NewBorder(nil, widget.NewSeparator(), nil, nil,
 		container.New(inset{6, 8, 6, 10}, container.NewBorder(nil, nil, nil, c.remove, c.title)))
 	buttons := container.NewVBox(container.NewStack(c.send, c.stop))
 	foot := container.New(column{maxWidth: columnWidth, gap: 2, margin: 10},
-		c.notice.box, container.NewBorder(nil, nil, nil, buttons, c.input), c.status)
+		c.back.box, c.notice.box, container.NewBorder(nil, nil, nil, buttons, c.input), c.status)
 	right := container.NewBorder(head, foot, nil, nil, container.NewStack(c.thread.scroll, c.welcome.box))
 	side := container.New(fixedWidth(sidebarWidth), c.sidebar.box)
 	c.win.SetContent(container.NewBorder(nil, nil, side, nil, right))
@@ -146,6 +148,9 @@ func (c *chatWindow) showTitle() {
 	}
 	c.title.SetText(title)
 	visible(c.remove, c.current != 0)
+	if c.desk.chat == c { // not while it is made
+		c.desk.stand()
+	}
 }
 
 // ask sends what is in the input.
@@ -161,6 +166,7 @@ func (c *chatWindow) ask() {
 	}
 	c.input.SetText("")
 	c.notice.show(nil)
+	c.back.hide()
 	c.asking = true
 	c.updateButtons()
 	conversation, mine := c.current, c.opening

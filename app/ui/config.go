@@ -24,6 +24,12 @@ type Config struct {
 	Version     string // as shown to people
 	OpenChat    bool   // show the chat window at once
 	OpenCluster bool   // show the cluster window at once
+	// Back, which may be nil, is how the app stood when its process died: it
+	// comes back like that, instead of OpenChat and OpenCluster.
+	Back *session.Standing
+	// Keep, which may be nil, is told on fyne's goroutine how the app stands,
+	// whenever that may have changed.
+	Keep func(session.Standing)
 	// Ready, which may be nil, is called on fyne's goroutine once the menu and
 	// the windows asked for are there.
 	Ready func()

@@ -32,7 +32,10 @@ type stillNode struct {
 	peers   []session.Peer
 	changed func(*session.Progress)
 	group   session.Group
+	chat    chatFunc // of groups; nil answers nothing
 }
+
+type chatFunc func(context.Context, inference.Request, func(inference.Delta)) (inference.Stats, error)
 
 func (n *stillNode) Self() session.Peer { return session.Peer{ID: "self", Name: "Desk Mac"} }
 
@@ -57,18 +60,22 @@ func (n *stillNode) Subscribe(changed func(*session.Progress)) func() {
 func (n *stillNode) Group() session.Group { return n.group }
 
 func (n *stillNode) Join(_ context.Context, members []string, model session.Model) (session.Group, error) {
-	return &stillGroup{members: members, model: model.Name, done: make(chan struct{})}, nil
+	return &stillGroup{members: members, model: model.Name, chat: n.chat, done: make(chan struct{})}, nil
 }
 
 type stillGroup struct {
 	members []string
 	model   string
+	chat    chatFunc
 	once    sync.Once
 	done    chan struct{}
 }
 
-func (g *stillGroup) Chat(context.Context, inference.Request, func(inference.Delta)) (inference.Stats, error) {
-	return inference.Stats{}, nil
+func (g *stillGroup) Chat(ctx context.Context, r inference.Request, emit func(inference.Delta)) (inference.Stats, error) {
+	if g.chat == nil {
+		return inference.Stats{}, nil
+	}
+	return g.chat(ctx, r, emit)
 }
 func (g *stillGroup) Epoch() uint64    { return 1 }
 func (g *stillGroup) Leader() string   { return "self" }
