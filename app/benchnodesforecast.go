@@ -91,11 +91,7 @@ func (d *desk) rates(members []int) (calibrate.Rates, error) {
 		return r, err
 	}
 	u := plan.Usage{Context: d.b.prompt + d.b.gen, Sequences: 1, Prompt: d.b.prompt, Answer: d.b.gen}
-	n, err := of.Node("", 0).Calibrate(plan.Measured{Model: m, Usage: u, Decode: median(decodes), Prefill: median(prefills)})
-	if err != nil {
-		return r, err
-	}
-	return r.Corrected(of, n), nil
+	return r.Corrected(of, plan.Measured{Model: m, Usage: u, Decode: median(decodes), Prefill: median(prefills)})
 }
 
 // probe finds what was measured with n at once; with more where that was not done.

@@ -10,6 +10,7 @@ import (
 	"daisy/inference/gguf"
 	"daisy/inference/modeltest"
 	"daisy/inference/plan"
+	"daisy/inference/plan/profile"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -92,7 +93,27 @@ func TestProbeEnds(t *testing.T) {
 func TestRates(t *testing.T) {
 	a, b := Rates{Bandwidth: 1, Compute: 3, Launch: 1, Layer: 2}, Rates{Bandwidth: 3, Compute: 1, Launch: 3, Layer: 4}
 	require.Equal(t, Rates{Bandwidth: 1.5, Compute: 1.5, Launch: 2, Layer: 3}, Mean([]Rates{a, b}))
-	// A model that streamed twice as fast as its probe said, in layers that took half.
-	require.Equal(t, Rates{Bandwidth: 6, Compute: 3, Launch: 3, Layer: 2},
-		b.Corrected(a, plan.Node{Bandwidth: 2, Compute: 9, Layer: 1}))
+}
+
+// What is corrected by a measurement explains it.
+func TestCorrected(t *testing.T) {
+	f, err := gguf.OpenHeader(tiny(t, modeltest.Options{Layers: 4}))
+	require.NoError(t, err)
+	defer f.Close()
+	m, err := profile.Of(f)
+	require.NoError(t, err)
+	u := plan.Usage{Context: 64, Sequences: 1, Prompt: 32, Answer: 16, Leader: -1}
+	predict := func(r Rates) plan.Prediction {
+		return m.Shape.Solo().Predict(m, []plan.Node{r.Node("", 1)}, plan.Uniform(1, plan.Link{}), []int{0}, u)
+	}
+	probed := Rates{Bandwidth: 1e9, Compute: 1e11, Launch: 1e-6, Layer: 1e-6}
+	real := Rates{Bandwidth: 6e8, Compute: 3e10, Launch: 1e-6, Layer: 1e-6}
+	x := predict(real)
+	got, err := probed.Corrected(probed, plan.Measured{Model: m, Usage: u, Decode: 1 / x.Token.Total(), Prefill: x.Prefill})
+	require.NoError(t, err)
+	require.InEpsilon(t, real.Bandwidth, got.Bandwidth, 1e-6)
+	require.InEpsilon(t, x.Decode, predict(got).Decode, 1e-6)
+	require.InEpsilon(t, x.Prefill, predict(got).Prefill, 0.1)
+	_, err = probed.Corrected(probed, plan.Measured{Model: m, Usage: u, Decode: 1e9})
+	require.Error(t, err)
 }

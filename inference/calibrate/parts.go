@@ -4,6 +4,8 @@ import (
 	"math"
 
 	"daisy/inference/ggml"
+
+	"golang.org/x/sys/unix"
 )
 
 // stream is how many bytes of the workload's matrices a second pass through products
@@ -78,11 +80,11 @@ func (p *probe) products(ms []Matrix, x int) (seconds float64, err error) {
 		g.Add(c.MulMat(w, in[m.Columns]))
 	}
 	for kind, ws := range weights {
-		buffer, err := kind.NewBuffer(kind.PlacedBytes(ws))
+		buffer, free, err := p.room(kind, kind == plain, ws)
 		if err != nil {
 			return 0, err
 		}
-		defer buffer.Close()
+		defer free()
 		buffer.Weights()
 		for _, w := range ws {
 			if err := buffer.Place(w); err != nil {
@@ -97,6 +99,29 @@ func (p *probe) products(ms []Matrix, x int) (seconds float64, err error) {
 	}
 	defer buffer.Close()
 	return p.placed(g, 1)
+}
+
+// room is memory for weights of the kind that the engine has: where it need not
+// change them and holds all of the model, it maps the file, whose pages are small.
+func (p *probe) room(kind ggml.BufferType, plain bool, ws []ggml.Tensor) (_ *ggml.Buffer, free func(), err error) {
+	n := kind.PlacedBytes(ws)
+	if !plain || !kind.Host() || p.options.part() < 1 {
+		b, err := kind.NewBuffer(n)
+		return b, b.Close, err
+	}
+	pages, err := smallPages(n)
+	if err != nil {
+		return nil, nil, err
+	}
+	b, err := ggml.WrapHost(pages, kind)
+	if err != nil {
+		_ = unix.Munmap(pages)
+		return nil, nil, err
+	}
+	return b, func() {
+		b.Close()
+		_ = unix.Munmap(pages)
+	}, nil
 }
 
 // launch is what a graph takes in which next to nothing is computed.

@@ -53,18 +53,22 @@ func Mean(of []Rates) (m Rates) {
 	return Rates{n / m.Bandwidth, n / m.Compute, m.Launch / n, m.Layer / n}
 }
 
-// Corrected are the rates when another workload's were said to be probed and turned
-// out to be those of the calibrated node n: what the probe gets wrong there, it gets
-// wrong here as well.
-func (r Rates) Corrected(probed Rates, n plan.Node) Rates {
-	r.Bandwidth *= n.Bandwidth / probed.Bandwidth
-	r.Compute *= n.Compute / probed.Compute
-	if probed.Layer > 0 {
-		r.Layer *= n.Layer / probed.Layer
-	} else {
-		r.Layer = n.Layer
+// Corrected are the rates when for another model others were probed at the same
+// place, and x was measured: where that probe was wrong, this one is as much. All that
+// x took longer or less long counts as streaming and computing, which ranks share, and
+// launches and layers as probed.
+func (r Rates) Corrected(probed Rates, x plan.Measured) (Rates, error) {
+	layers := float64(len(x.Model.Layers)) * probed.Layer
+	x.Decode = 1 / max(1/x.Decode-layers, 0.5/x.Decode) // a tiny model's layers may be more than it took
+	n, err := plan.Node{Launch: probed.Launch}.Calibrate(x)
+	if err != nil {
+		return r, err
 	}
-	return r
+	r.Bandwidth *= n.Bandwidth / probed.Bandwidth
+	if x.Prefill > 0 {
+		r.Compute *= n.Compute / probed.Compute
+	}
+	return r, nil
 }
 
 // Options for Probe.
