@@ -39,7 +39,8 @@ func TestSequencesTogetherOnStages(t *testing.T) {
 		require.NoError(t, err)
 		want = append(want, ids)
 	}
-	for _, p := range append(stagedPlans(t, path, true), threeStages(t, path)) {
+	plans := append(stagedPlans(t, path, true), threeStages(t, path))
+	for _, p := range append(plans, manyPlans(t, path)[:3]...) {
 		t.Run(fmt.Sprintf("%s rank 0 of %v", p.Kind(), p.Stages[0].Ranks), func(t *testing.T) {
 			e := cluster(t, path, p.World(), Options{Plan: &p, Sequences: 3})[0]
 			ctx, cancel := context.WithCancel(t.Context())
