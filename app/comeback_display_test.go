@@ -73,13 +73,21 @@ func (b *backTest) processes(t *testing.T) (apps, watchers []int) {
 	return apps, watchers
 }
 
+// watches says whether the watcher is that of the app: the one that started it
+// may be there a moment longer, and before the app's own is there it would not
+// come back.
+func watches(watcher, app int) bool {
+	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", watcher))
+	return err == nil && strings.Contains(string(line), fmt.Sprintf("\x00--app\x00%d\x00", app))
+}
+
 // up waits until one app and its watcher run, and returns the app's process.
 func (b *backTest) up(t *testing.T, not int) int {
 	t.Helper()
 	var apps, watchers []int
 	require.Eventually(t, func() bool {
 		apps, watchers = b.processes(t)
-		return len(apps) == 1 && apps[0] != not && len(watchers) == 1
+		return len(apps) == 1 && apps[0] != not && len(watchers) == 1 && watches(watchers[0], apps[0])
 	}, time.Minute, 20*time.Millisecond, "one app and one watcher")
 	return apps[0]
 }
