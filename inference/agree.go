@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 
-	"daisy/inference/gguf"
 	"daisy/inference/plan"
 )
 
@@ -19,14 +18,10 @@ var ErrOtherModel = errors.New("another model file")
 
 // agree compares what all ranks must have alike before they load: the file, the
 // context and the plan. The error names the first rank that differs from 0.
-func agree(ctx context.Context, f *gguf.File, info Info, p plan.Plan, opt Options) error {
+func agree(ctx context.Context, print string, info Info, p plan.Plan, opt Options) error {
 	world := opt.Group.WorldSize()
 	if world == 1 {
 		return nil
-	}
-	print, err := f.Fingerprint()
-	if err != nil {
-		return err
 	}
 	own, err := hex.DecodeString(print)
 	if err != nil || len(own) != sha256.Size {

@@ -1,7 +1,6 @@
 package inference
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -41,63 +40,4 @@ func (e *Engine) render(messages []chat.Message) (string, error) {
 		return e.template.Render(merged, opt)
 	}
 	return text, err
-}
-
-// Chat answers a request on rank 0. It blocks until the answer has ended and
-// calls emit, in order and from this goroutine, with text as it comes. When ctx
-// ends or the group fails, what was emitted stands, Stats counts it, and the
-// error says why. Requests beyond Options.Sequences wait their turn.
-func (e *Engine) Chat(ctx context.Context, req Request, emit func(Delta)) (Stats, error) {
-	q, reading, err := e.newSequence(ctx, req)
-	if err != nil {
-		return Stats{}, err
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	q.ctx = ctx
-	if err := e.submit(ctx, q); err != nil {
-		return Stats{}, err
-	}
-	text := stream.New(reading)
-	show := func(d stream.Delta) {
-		if !d.Empty() {
-			emit(Delta(d))
-		}
-	}
-	var piece []byte
-	for id := range q.out {
-		if text.Stopped() {
-			continue // the loop has not seen the cancellation yet
-		}
-		if e.tokens.IsControl(id) {
-			show(text.Control(e.tokens.TokenText(id)))
-		} else {
-			piece = e.tokens.AppendPiece(piece[:0], id)
-			show(text.Write(piece))
-		}
-		if text.Stopped() {
-			cancel()
-		}
-	}
-	if text.Stopped() {
-		q.stats.Stop, q.err = StopEnd, nil
-	} else {
-		show(text.Flush())
-	}
-	return q.stats, q.err
-}
-
-// submit hands the sequence to the loop.
-func (e *Engine) submit(ctx context.Context, q *sequence) error {
-	if e.info.Rank != 0 {
-		return fmt.Errorf("rank %d follows; requests go to rank 0", e.info.Rank)
-	}
-	select {
-	case e.requests <- q:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-e.done:
-		return e.err
-	}
 }

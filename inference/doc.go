@@ -7,6 +7,7 @@
 // is running.
 //
 // An Engine is safe for concurrent use: requests queue, and one goroutine owns
-// ggml. It never retries: when the group ends, every
-// running request ends with the group's cause and the Engine must be closed.
+// ggml. It never retries: when the group ends, every running and waiting request
+// ends with an Interrupted and the group's cause, and the Engine must be closed.
+// Another Engine of the same file can let those answers go on.
 package inference

@@ -21,16 +21,17 @@ import (
 
 // Engine is one rank of a loaded model.
 type Engine struct {
-	info     Info
-	tokens   *tokenizer.Tokenizer // rank 0
-	ends     []int32              // rank 0: the tokens that end an answer
-	template *chat.Template       // rank 0
-	harmony  bool                 // rank 0: the template is of that kind
-	rank     *rank                // owned by the goroutine that serve runs on
-	slots    []*slot              // likewise
-	clock    int                  // likewise: counts sequences
-	batch    step                 // likewise: reused by every step
-	who      []*sequence          // likewise: the batch's outputs' sequences
+	info        Info
+	fingerprint string               // of the file
+	tokens      *tokenizer.Tokenizer // rank 0
+	ends        []int32              // rank 0: the tokens that end an answer
+	template    *chat.Template       // rank 0
+	harmony     bool                 // rank 0: the template is of that kind
+	rank        *rank                // owned by the goroutine that serve runs on
+	slots       []*slot              // likewise
+	clock       int                  // likewise: counts sequences
+	batch       step                 // likewise: reused by every step
+	who         []*sequence          // likewise: the batch's outputs' sequences
 
 	flights    []flight      // likewise
 	wanted     chan int      // outputs of each flight, to the goroutine that collects logits
@@ -97,7 +98,10 @@ func load(ctx context.Context, path string, opt Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := agree(ctx, f, e.info, p, opt); err != nil {
+	if e.fingerprint, err = f.Fingerprint(); err != nil {
+		return nil, err
+	}
+	if err := agree(ctx, e.fingerprint, e.info, p, opt); err != nil {
 		return nil, err
 	}
 	e.ctx, e.cancel = context.WithCancelCause(context.Background())

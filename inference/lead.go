@@ -38,11 +38,11 @@ func (e *Engine) lead() error {
 	for errors.Is(err, ErrClosed) && len(e.flights) > 0 && e.land() == nil {
 	}
 	for _, q := range waiting {
-		q.finish("", err)
+		q.interrupt(err)
 	}
 	for _, s := range e.slots {
 		if s.seq != nil {
-			s.seq.finish("", err)
+			s.seq.interrupt(err)
 		}
 	}
 	if errors.Is(err, ErrClosed) {

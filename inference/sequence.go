@@ -2,13 +2,10 @@ package inference
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"math"
 	"time"
 
 	"daisy/inference/sample"
-	"daisy/inference/stream"
 )
 
 // slot is one sequence's part of the KV cache. It keeps what it holds after a
@@ -36,8 +33,8 @@ func (s *slot) common(prompt []int32) int {
 // it closes out.
 type sequence struct {
 	ctx     context.Context
-	prompt  []int32
-	max     int // tokens to generate
+	prompt  []int32 // what comes before the next token: of an answer that goes on, also its tokens so far
+	max     int     // tokens of the whole answer
 	end     func(id int32) bool
 	banEnd  []int32 // tokens that end an answer, when those are banned
 	sampler *sample.Sampler
@@ -46,12 +43,17 @@ type sequence struct {
 	pending []int32 // tokens not in the KV cache yet: the prompt's rest, then the last sampled
 	last    [1]int32
 	started time.Time
-	first   time.Time
+	first   time.Time     // token, since it began here
+	decoded time.Duration // before it began here
 	stats   Stats
 	err     error
 	// finished: out is closed, and what is still under way for the sequence is of
 	// no use any more.
 	finished bool
+	// interrupted: the engine ended, not the answer.
+	interrupted bool
+	goesOn      bool // its next token is not the answer's first, but the first here
+	again       int  // tokens to prefill for that
 
 	times []time.Time // when each token was sampled; kept where it has room
 
@@ -64,7 +66,11 @@ func (q *sequence) begin(s *slot) {
 	s.tokens = s.tokens[:n]
 	s.seq, q.slot = q, s
 	q.pending = q.prompt[n:]
-	q.stats.PromptTokens, q.stats.CachedTokens = len(q.prompt), n
+	if q.goesOn {
+		q.again = len(q.prompt) - n
+	} else {
+		q.stats.PromptTokens, q.stats.CachedTokens = len(q.prompt), n
+	}
 	q.started = time.Now()
 }
 
@@ -77,6 +83,12 @@ func (q *sequence) finish(reason StopReason, err error) {
 	close(q.out)
 }
 
+// interrupt is finish for when the engine ends.
+func (q *sequence) interrupt(err error) {
+	q.interrupted = true
+	q.finish("", err)
+}
+
 // sampled takes the next token from the logits of the sequence's last one, and
 // finishes the sequence when it ends there.
 func (q *sequence) sampled(logits []float32, ctx int) {
@@ -86,11 +98,17 @@ func (q *sequence) sampled(logits []float32, ctx int) {
 	id := q.sampler.Sample(logits)
 	q.sampler.Accept(id)
 	now := time.Now()
-	if q.stats.GeneratedTokens == 0 {
+	switch {
+	case q.goesOn:
+		q.goesOn, q.first, q.decoded = false, now, q.stats.Decode
+		q.stats.Resumed.Times++
+		q.stats.Resumed.Tokens += q.again
+		q.stats.Resumed.Prefill += now.Sub(q.started)
+	case q.stats.GeneratedTokens == 0:
 		q.first = now
 		q.stats.Prefill = now.Sub(q.started)
 	}
-	q.stats.Decode = now.Sub(q.first)
+	q.stats.Decode = q.decoded + now.Sub(q.first)
 	if len(q.times) < cap(q.times) {
 		q.times = append(q.times, now)
 	}
@@ -110,32 +128,4 @@ func (q *sequence) sampled(logits []float32, ctx int) {
 	}
 	q.last[0] = id
 	q.pending = q.last[:]
-}
-
-// newSequence checks and prepares a request.
-func (e *Engine) newSequence(ctx context.Context, req Request) (*sequence, stream.Options, error) {
-	if err := req.Sampling.Validate(); err != nil {
-		return nil, stream.Options{}, err
-	}
-	p, err := e.prompt(ctx, req)
-	if err != nil {
-		return nil, p.reading, err
-	}
-	if len(p.tokens) == 0 {
-		return nil, p.reading, errors.New("the prompt is empty")
-	}
-	room := e.info.ContextLength - len(p.tokens) + 1
-	if room < 2 {
-		return nil, p.reading, fmt.Errorf("the prompt has %d tokens, the context %d: %w", len(p.tokens), e.info.ContextLength, ErrContextFull)
-	}
-	q := &sequence{ctx: ctx, prompt: p.tokens, max: room, end: e.tokens.IsEOG, sampler: sample.New(req.Sampling)}
-	q.stats.DroppedMessages = p.dropped
-	if req.MaxTokens > 0 {
-		q.max = min(q.max, req.MaxTokens)
-	}
-	if req.IgnoreEnd {
-		q.banEnd = e.ends
-	}
-	q.out = make(chan int32, q.max)
-	return q, p.reading, nil
 }

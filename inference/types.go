@@ -137,7 +137,8 @@ const (
 )
 
 // Stats measures one request. Prefill spans the prompt up to the first sampled
-// token; decode spans the first to the last sampled token.
+// token; decode spans the first to the last sampled token, but for the pauses of an
+// answer that went on elsewhere.
 type Stats struct {
 	PromptTokens    int           `json:"prompt_tokens"`
 	CachedTokens    int           `json:"cached_tokens"` // of the prompt, found in the KV cache
@@ -146,6 +147,15 @@ type Stats struct {
 	Prefill         time.Duration `json:"prefill_ns"`
 	Decode          time.Duration `json:"decode_ns"`
 	Stop            StopReason    `json:"stop"`
+	Resumed         Resumption    `json:"resumed,omitzero"`
+}
+
+// Resumption counts what it took to let an answer go on elsewhere. One that had no
+// token yet begins anew, and that is not counted.
+type Resumption struct {
+	Times   int           `json:"times"`      // each is a pause between two tokens
+	Tokens  int           `json:"tokens"`     // prefilled again
+	Prefill time.Duration `json:"prefill_ns"` // until the next token was sampled
 }
 
 // PrefillTokensPerSecond is 0 when nothing was computed.
@@ -154,9 +164,9 @@ func (s Stats) PrefillTokensPerSecond() float64 {
 }
 
 // DecodeTokensPerSecond counts (n-1) tokens over the time from the first to the
-// last, and is 0 for fewer than two.
+// last, those after a pause left out, and is 0 when none is left.
 func (s Stats) DecodeTokensPerSecond() float64 {
-	return perSecond(s.GeneratedTokens-1, s.Decode)
+	return perSecond(s.GeneratedTokens-1-s.Resumed.Times, s.Decode)
 }
 
 func perSecond(n int, d time.Duration) float64 {
