@@ -83,29 +83,40 @@ func goOn(t *testing.T, e *Engine, i *Interrupted, emit func(Delta)) (Stats, err
 	return a.Read(emit)
 }
 
-// thinking is a tiny model whose two markers are thinking tags.
+// thinking is a tiny model whose two markers are thinking tags. Prefill rounds keys,
+// values and probabilities in other places than decoding, and a draw that falls next
+// to the bound between two tokens may then give the other. Its attention adds so
+// little that this does not happen, and a thousand times as much as the rounding, so
+// that a wrong KV cache shows.
 func thinking(t *testing.T) string {
 	t.Helper()
-	kv, _ := modeltest.Build(modeltest.Options{})
+	opt := modeltest.Options{Attention: 3e-3}
+	kv, _ := modeltest.Build(opt)
 	at := slices.IndexFunc(kv, func(kv gguf.KV) bool { return kv.Key == "tokenizer.ggml.tokens" })
 	tokens := slices.Clone(kv[at].Value.([]string))
 	copy(tokens[len(tokens)-2:], []string{"<think>", "</think>"})
-	return tiny(t, modeltest.Options{KV: []gguf.KV{{Key: "tokenizer.ggml.tokens", Value: tokens}}})
+	opt.KV = []gguf.KV{{Key: "tokenizer.ggml.tokens", Value: tokens}}
+	return tiny(t, opt)
 }
 
 // resumed is the model and the requests of TestResumeAtEveryToken.
 func resumed(t *testing.T) (path string, requests map[string]Request) {
 	path = thinking(t)
 	seeded := Request{Prompt: prompt, MaxTokens: 48, IgnoreEnd: true, Sampling: sample.Params{
-		Temperature: 1, TopK: 40, TopP: 0.95, RepeatPenalty: 1.3, FrequencyPenalty: 0.2, PenaltyWindow: 24, Seed: 11,
-		LogitBias: map[int32]float32{259: 4, 260: 4},
+		Temperature: 1, TopK: 40, TopP: 0.95, RepeatPenalty: 1.3, FrequencyPenalty: 0.2, PenaltyWindow: 24,
+		LogitBias: map[int32]float32{259: 6, 260: 6},
 	}}
 	greedy := seeded
 	greedy.Sampling = sample.Params{}
+	e := solo(t, path, Options{})
 	var whole shown
-	_, err := solo(t, path, Options{}).Chat(t.Context(), seeded, whole.emit)
-	require.NoError(t, err)
-	require.NotEmpty(t, whole.reasoning.String(), "it thinks")
+	for whole.reasoning.Len() < 10 || whole.text.Len() < 20 { // until it thinks, and says something
+		seeded.Sampling.Seed++
+		require.Less(t, seeded.Sampling.Seed, uint64(200))
+		whole = shown{}
+		_, err := e.Chat(t.Context(), seeded, whole.emit)
+		require.NoError(t, err)
+	}
 	stops, text := seeded, []rune(whole.text.String())
 	require.Greater(t, len(text), 12)
 	stops.Stops = []string{string(text[4:8]) + "never", string(text[len(text)-6 : len(text)-3])}
@@ -115,82 +126,62 @@ func resumed(t *testing.T) (path string, requests map[string]Request) {
 // Wherever the engine ends, the answer goes on as if it had not: the same text, and
 // none of it twice. Cut are half characters, thinking, the start of a stop string,
 // and answers without a token.
-//
-// An engine that has the tokens' keys and values from decoding continues with the
-// very same bits. One that prefills them rounds in other places, and then a draw that
-// falls next to the bound between two tokens may give the other: the sampled answers
-// are the same for most cuts, where a state that was lost would make all differ.
 func TestResumeAtEveryToken(t *testing.T) {
 	path, requests := resumed(t)
 	for name, req := range requests {
 		t.Run(name, func(t *testing.T) {
-			kept := solo(t, path, Options{})
 			var want shown
-			whole, err := kept.Chat(t.Context(), req, want.emit)
+			whole, err := solo(t, path, Options{}).Chat(t.Context(), req, want.emit)
 			require.NoError(t, err)
-			cuts, same, half, thought, held := 0, 0, 0, 0, 0
+			half, thought, held := 0, 0, 0
 			for cut := range whole.GeneratedTokens {
-				cuts++
-				for _, next := range []*Engine{kept, solo(t, path, Options{})} {
-					var got shown
-					before, err := doomed(t, path, cut, Options{}).Chat(t.Context(), req, got.emit)
-					if err == nil && req.Stops != nil { // the stop string came first
-						require.Equal(t, want.all(), got.all())
-						continue
-					}
-					require.ErrorContains(t, err, errUnplugged.Error())
-					var i *Interrupted
-					require.ErrorAs(t, err, &i)
-					require.Len(t, i.generated, cut)
-					require.Equal(t, cut, before.GeneratedTokens)
-					early := got.all()
-					stats, err := goOn(t, next, i, got.emit)
-					require.NoError(t, err)
-					require.Equal(t, whole.PromptTokens, stats.PromptTokens)
-					if cut > 0 {
-						require.Equal(t, 1, stats.Resumed.Times)
-						require.Positive(t, stats.Resumed.Prefill)
-						require.Equal(t, before.Prefill, stats.Prefill)
-					} else {
-						require.Zero(t, stats.Resumed)
-					}
-					for k, part := range got.all() {
-						require.True(t, strings.HasPrefix(part, early[k]))
-					}
-					if next != kept {
-						if got.all() == want.all() {
-							same++
-						}
-						if cut > 0 {
-							require.Equal(t, whole.PromptTokens+cut, stats.Resumed.Tokens)
-						}
-						continue
-					}
-					require.Equal(t, want.all(), got.all(), "cut after %d tokens", cut)
-					if req.Stops == nil { // else some more were under way
-						require.Equal(t, whole.GeneratedTokens, stats.GeneratedTokens)
-					}
-					require.Equal(t, whole.Stop, stats.Stop)
+				var got shown
+				before, err := doomed(t, path, cut, Options{}).Chat(t.Context(), req, got.emit)
+				if err == nil && req.Stops != nil { // the stop string came first
+					require.Equal(t, want.all(), got.all())
+					continue
+				}
+				require.ErrorContains(t, err, errUnplugged.Error())
+				var i *Interrupted
+				require.ErrorAs(t, err, &i)
+				require.Len(t, i.generated, cut)
+				require.Equal(t, cut, before.GeneratedTokens)
+				early := got.all()
+				stats, err := goOn(t, solo(t, path, Options{}), i, got.emit)
+				require.NoError(t, err)
+				require.Equal(t, want.all(), got.all(), "cut after %d tokens", cut)
+				for k, part := range want.all() {
+					require.True(t, strings.HasPrefix(part, early[k]))
+				}
+				require.Equal(t, whole.PromptTokens, stats.PromptTokens)
+				require.Equal(t, whole.Stop, stats.Stop)
+				if req.Stops == nil { // else some more were under way
+					require.Equal(t, whole.GeneratedTokens, stats.GeneratedTokens)
+				}
+				if cut > 0 {
+					require.Equal(t, 1, stats.Resumed.Times)
+					require.Equal(t, whole.PromptTokens+cut, stats.Resumed.Tokens)
+					require.Positive(t, stats.Resumed.Prefill)
+					require.Equal(t, before.Prefill, stats.Prefill)
+				} else {
+					require.Zero(t, stats.Resumed)
+				}
 
-					// What this cut was in the middle of.
-					if cut > 0 && i.generated[cut-1] >= 3+0xC0 && i.generated[cut-1] < 3+0xF5 {
-						half++
-					}
-					if len(early[1]) > 0 && len(early[1]) < want.reasoning.Len() {
-						thought++
-					}
-					if req.Stops != nil && early[0] == string([]rune(want.text.String())[:4]) {
-						held++
-					}
+				// What this cut was in the middle of.
+				if cut > 0 && i.generated[cut-1] >= 3+0xC0 && i.generated[cut-1] < 3+0xF5 {
+					half++
+				}
+				if len(early[1]) > 0 && len(early[1]) < want.reasoning.Len() {
+					thought++
+				}
+				if req.Stops != nil && early[0] == string([]rune(want.text.String())[:4]) {
+					held++
 				}
 			}
-			t.Logf("prefilled again: %d of %d cuts gave the same text; in half a character %d, in thinking %d, before a stop %d",
-				same, cuts, half, thought, held)
-			require.Positive(t, half)
-			if req.Sampling.Temperature == 0 {
-				require.Equal(t, cuts, same)
+			t.Logf("in half a character %d, in thinking %d, before a stop %d", half, thought, held)
+			if name != "greedy" {
+				require.Positive(t, half)
 			}
-			require.Greater(t, same, cuts/4)
 			if name == "seeded" {
 				require.Positive(t, thought)
 			}
@@ -204,7 +195,7 @@ func TestResumeAtEveryToken(t *testing.T) {
 // An engine that ends while it prefills has emitted nothing, or while it prefills
 // again nothing new.
 func TestResumeWhilePrefilling(t *testing.T) {
-	path := tiny(t, modeltest.Options{Context: 2048})
+	path := tiny(t, modeltest.Options{Context: 2048, Attention: 3e-3})
 	req := Request{Prompt: strings.Repeat("abcdefgh ", 180), MaxTokens: 24, IgnoreEnd: true} // several steps
 	var want shown
 	_, err := solo(t, path, Options{}).Chat(t.Context(), req, want.emit)

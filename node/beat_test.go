@@ -2,7 +2,6 @@ package node
 
 import (
 	"net"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -10,7 +9,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"daisy/inference"
 	"daisy/rdma/heartbeat"
 )
 
@@ -18,8 +16,9 @@ import (
 // still does, is noticed by its heartbeat; when it goes on it learns that it was
 // dropped.
 func TestMemberFrozen(t *testing.T) {
-	path := writeModel(t, 1)
+	path := writeSteadyModel(t)
 	leader, third := startNode(t, "leader", yes, path), startNode(t, "third", yes, path)
+	want := undisturbed(t, leader, 200)
 	victim := startProcess(t, path, "")
 	until(t, leader, "the victim is found", func() bool { return find(leader, victim.name).State == PeerReady })
 	id := find(leader, victim.name).ID
@@ -29,29 +28,24 @@ func TestMemberFrozen(t *testing.T) {
 	theirs := third.Cluster()
 	victim.waitIn(t)
 
-	var frozen time.Time
-	var once sync.Once
-	stats, err := cluster.Chat(t.Context(), request(200), func(inference.Delta) {
-		once.Do(func() {
-			frozen = time.Now()
-			assert.NoError(t, victim.Process.Signal(syscall.SIGSTOP))
-		})
-	})
-	t.Logf("the answer ended after %v: %v", time.Since(frozen), err)
-	require.ErrorIs(t, err, ErrLost)
+	story := follow(t, leader)
+	answer := read(t, cluster, 200, 20, func() { assert.NoError(t, victim.Process.Signal(syscall.SIGSTOP)) })
+	require.NoError(t, answer.err)
+	t.Logf("frozen; the pause was %v, of which %v prefilled %d tokens", answer.pause, answer.stats.Resumed.Prefill, answer.stats.Resumed.Tokens)
+	require.Equal(t, want, answer.text)
+	cause := story.paused(t).Cause
+	require.ErrorIs(t, cause, ErrLost)
 	var about *NodeError
-	require.ErrorAs(t, err, &about)
+	require.ErrorAs(t, cause, &about)
 	assert.Equal(t, id, about.ID)
-	assert.Positive(t, stats.GeneratedTokens)
 
-	closed(t, "the leader's part has ended", cluster.Done())
-	t.Logf("the leader was free after %v", time.Since(frozen))
 	closed(t, "the third's part has ended", theirs.Done())
-	for _, c := range []*Cluster{cluster, theirs} {
-		require.ErrorIs(t, c.Err(), ErrLost)
-		assert.ErrorContains(t, c.Err(), victim.name+" was lost")
-		assert.ErrorContains(t, c.Err(), "no heartbeat for")
+	for _, err := range []error{cause, theirs.Err()} {
+		require.ErrorIs(t, err, ErrLost)
+		assert.ErrorContains(t, err, victim.name+" was lost")
+		assert.ErrorContains(t, err, "no heartbeat for")
 	}
+	require.Equal(t, 2, story.continued(t).Nodes)
 
 	require.NoError(t, victim.Process.Signal(syscall.SIGCONT))
 	require.True(t, victim.lines.Scan())
@@ -67,10 +61,11 @@ func TestFrozenWhileLoading(t *testing.T) {
 	victim := startProcess(t, path, "")
 	until(t, leader, "the victim is found", func() bool { return find(leader, victim.name).State == PeerReady })
 	begun := time.Now()
+	story := follow(t, leader)
 	cluster, err := leader.Join(t.Context(), []ID{find(leader, victim.name).ID}, modelOf(t, leader), fast)
 	if err == nil { // it had just finished
-		closed(t, "the leader's part has ended", cluster.Done())
-		err = cluster.Err()
+		err = story.paused(t).Cause
+		require.NoError(t, cluster.Close())
 	}
 	// If it stopped before its first beat, the control stream's pings tell.
 	t.Logf("after %v: %v", time.Since(begun), err)
@@ -94,8 +89,8 @@ func TestLeaderFrozen(t *testing.T) {
 	assert.ErrorContains(t, c.Err(), victim.name+" was lost: no heartbeat for")
 	require.NoError(t, victim.Process.Signal(syscall.SIGCONT))
 	require.True(t, victim.lines.Scan())
-	// It hears from the member why, or only that the member has hung up.
-	assert.Regexp(t, "^out: .* was lost: ", victim.lines.Text())
+	// It hears from the member why, or only that the member has hung up, and goes on.
+	assert.Regexp(t, "^on: 1 .* was lost: ", victim.lines.Text())
 }
 
 // TestUDPBlocked: where no datagram arrives, the cluster works, and a frozen
@@ -122,12 +117,16 @@ func TestUDPBlocked(t *testing.T) {
 	assert.False(t, liveness[0].Heard)
 	assert.Positive(t, liveness[0].Sent)
 
+	story := follow(t, leader)
 	frozen := time.Now()
 	require.NoError(t, victim.Process.Signal(syscall.SIGSTOP))
-	closed(t, "the leader's part has ended", cluster.Done())
-	t.Logf("the leader was free after %v", time.Since(frozen))
-	require.ErrorIs(t, cluster.Err(), ErrLost)
-	assert.ErrorContains(t, cluster.Err(), victim.name+" was lost")
+	cause := story.paused(t).Cause
+	t.Logf("noticed after %v", time.Since(frozen))
+	require.ErrorIs(t, cause, ErrLost)
+	assert.ErrorContains(t, cause, victim.name+" was lost")
+	require.Equal(t, 1, story.continued(t).Nodes)
+	t.Logf("went on alone after %v", time.Since(frozen))
+	ask(t, cluster, 8)
 }
 
 // TestLivenessOfACluster: ranks hear each other, and those whose version has no

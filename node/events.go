@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Event is one of PeersChanged, ClusterChanged and Progress.
+// Event is one of PeersChanged, ClusterChanged, Progress, Paused and Continued.
 type Event interface{ event() }
 
 // PeersChanged says that Peers returns something new.
@@ -35,9 +35,26 @@ const (
 	StageLoading  Stage = "loading"  // all accepted; weights are loaded
 )
 
+// Paused says that the cluster which this node leads has lost a member and is about
+// to go on with the rest. Then comes Continued, or the cluster ends.
+type Paused struct {
+	Epoch uint64 // that ended
+	Nodes int    // that are left, this one included
+	Cause error  // a *NodeError that names the member
+}
+
+// Continued says that it goes on, and the answers with it.
+type Continued struct {
+	Epoch uint64 // the new one
+	Nodes int
+	Cause error // of the pause
+}
+
 func (PeersChanged) event()   {}
 func (ClusterChanged) event() {}
 func (Progress) event()       {}
+func (Paused) event()         {}
+func (Continued) event()      {}
 
 // events passes events to subscribers from one goroutine. Several of a kind that
 // are not yet delivered become one, the last, so a slow subscriber costs
@@ -77,8 +94,12 @@ func kind(e Event) int {
 		return 0
 	case ClusterChanged:
 		return 1
-	default:
+	case Paused:
 		return 2
+	case Continued:
+		return 3
+	default:
+		return 4
 	}
 }
 

@@ -22,7 +22,8 @@ const (
 // following is a member's side of a membership; the goroutine of the control
 // server's callback owns it.
 type following struct {
-	*Cluster
+	*membership
+	cluster  *Cluster
 	stream   *control.Stream
 	assembly *assembly
 	result   <-chan loaded
@@ -73,7 +74,9 @@ func (n *Node) follow(ctx context.Context, from ID, stream *control.Stream, invi
 		return fmt.Errorf("%w %s", err, invite.Model.Name)
 	}
 	options := inference.Options{Threads: n.config.Threads, Context: invite.Context, Sequences: invite.Sequences, Cache: inference.CacheType(invite.Cache), SharedCores: n.config.SharedCores}
-	f := &following{Cluster: n.newCluster(invite.Epoch, rank, invite.Members, model, options), stream: stream}
+	c := n.newCluster(rank, from, model)
+	f := &following{membership: c.newMembership(invite.Epoch, invite.Members, options), cluster: c, stream: stream}
+	c.now = f.membership
 	broken := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(broken)
@@ -95,9 +98,13 @@ func (n *Node) follow(ctx context.Context, from ID, stream *control.Stream, invi
 		f.read(over)
 	}()
 	refusal := f.run(invite)
+	cause := context.Cause(f.ctx)
+	if refusal == nil {
+		n.keepConsent(invite, cause)
+	}
 	n.release()
-	close(f.done)
-	n.config.Log.Info("membership ended", "epoch", f.epoch, "cause", context.Cause(f.ctx))
+	c.end(cause)
+	n.config.Log.Info("membership ended", "epoch", f.epoch, "cause", cause)
 	close(over)
 	stream.Abort()
 	<-reading
@@ -122,9 +129,11 @@ func (f *following) read(over <-chan struct{}) {
 // run follows from the invitation to the end; a refusal is still to be sent.
 func (f *following) run(invite *control.Invite) (refusal error) {
 	within := time.Duration(min(invite.WithinMS, maxWithin.Milliseconds())) * time.Millisecond
-	if err := f.ask(within); err != nil {
-		f.stop(err)
-		return err
+	if !f.node.hasConsent(invite) {
+		if err := f.ask(within); err != nil {
+			f.stop(err)
+			return err
+		}
 	}
 	if f.ctx.Err() != nil {
 		return nil // nobody waits for the answer any more
@@ -190,7 +199,7 @@ func (f *following) serve(start *time.Timer) {
 				f.result = f.load(f.assembly, e.message.Start.BeatPorts)
 			case e.message.Running != nil && f.engine != nil:
 				f.setWeights(e.message.Running.WeightBytes)
-				f.node.publish(f.Cluster)
+				f.node.publish(f.cluster)
 			default:
 				f.stop(f.causeOfEvent(e))
 			}

@@ -45,7 +45,8 @@ const (
 
 // Join makes this node lead a cluster of itself and the members, which may be
 // none: it asks them, and if all accept, returns when every one has loaded its
-// shard of the model. Ranks are dealt in the order given, this node being 0.
+// shard of the model. Ranks are dealt in the order given, this node being 0. When a
+// member is lost or leaves later, the cluster goes on without it if it can.
 //
 // It blocks as long as people take to consent and disks to load; cancelling ctx
 // gives up. After an error everybody is free again; the error names the node at
@@ -65,10 +66,10 @@ func (n *Node) Join(ctx context.Context, members []ID, model models.Model, opt J
 		return nil, err
 	}
 	options := inference.Options{Threads: opt.Threads, Context: opt.Context, Sequences: opt.Sequences, Cache: opt.Cache, SharedCores: n.config.SharedCores}
-	c := n.newCluster(newEpoch(), 0, invited, model, options)
+	c := n.newCluster(0, n.identity.ID(), model)
 	stop := context.AfterFunc(ctx, func() { c.stop(context.Cause(ctx)) })
 	joined := make(chan error, 1)
-	go (&leading{Cluster: c, within: opt.Within}).run(joined) // Node.Close waits for it
+	go c.lead(c.newLeading(invited, options, opt.Within), joined) // Node.Close waits for it
 	err = <-joined
 	if err == nil && !stop() { // cancelled at the last moment
 		<-c.done
@@ -122,7 +123,7 @@ func newEpoch() uint64 {
 
 // leading is the leader's side of a membership; the goroutine of run owns it.
 type leading struct {
-	*Cluster
+	*membership
 	within   time.Duration
 	assembly *assembly // nil for a cluster of one
 	result   <-chan loaded
@@ -135,23 +136,8 @@ type leading struct {
 	streams []*control.Stream
 }
 
-// run leads from the invitations to the end. joined is told once, after
-// everything is undone if it did not come about.
-func (l *leading) run(joined chan<- error) {
-	err := l.gather()
-	if err != nil {
-		l.stop(err)
-	} else {
-		l.node.publish(l.Cluster)
-		joined <- nil
-		l.reign()
-	}
-	l.part()
-	l.node.release()
-	close(l.done)
-	if err != nil {
-		joined <- context.Cause(l.ctx)
-	}
+func (c *Cluster) newLeading(invited []control.Member, options inference.Options, within time.Duration) *leading {
+	return &leading{membership: c.newMembership(newEpoch(), invited, options), within: within}
 }
 
 // gather invites, starts and loads.
@@ -248,7 +234,7 @@ func (l *leading) invite() error {
 	return nil
 }
 
-// reign watches until the cluster ends.
+// reign watches until the epoch ends.
 func (l *leading) reign() {
 	for {
 		select {

@@ -81,6 +81,7 @@ type Node struct {
 	closed     bool
 	taken      string // who leads the cluster this node is in or asked into; "" is free
 	cluster    *Cluster
+	consented  *consent             // to a group that has ended
 	assemblies map[uint64]*assembly // by epoch
 	clusters   sync.WaitGroup       // memberships
 	closeOnce  sync.Once
@@ -229,7 +230,7 @@ func (n *Node) release() {
 	if was != nil {
 		n.events.emit(ClusterChanged{})
 		n.events.emit(PeersChanged{})
-		n.peers.recheck(was.invited)
+		n.peers.recheck(was.current().invited)
 	}
 	n.clusters.Done()
 }

@@ -323,9 +323,11 @@ func TestModelFailsToLoad(t *testing.T) {
 	assert.True(t, free(member))
 }
 
+// TestLeaving: whoever leaves is not taken for lost, and the rest goes on.
 func TestLeaving(t *testing.T) {
-	path := writeModel(t, 1)
+	path := writeSteadyModel(t)
 	a, b, c := startNode(t, "a", yes, path), startNode(t, "b", yes, path), startNode(t, "c", yes, path)
+	want := undisturbed(t, a, 200)
 	for _, way := range []struct {
 		name  string
 		leave func()
@@ -340,20 +342,18 @@ func TestLeaving(t *testing.T) {
 				until(t, n, "the cluster is published", func() bool { return n.Cluster() != nil })
 			}
 			third := c.Cluster()
-			first := true
-			stats, err := cluster.Chat(t.Context(), request(200), func(inference.Delta) {
-				if first {
-					first = false
-					go way.leave() // waited for by the cleanup of b
-				}
-			})
-			require.ErrorIs(t, err, ErrLeft)
-			assert.EqualError(t, err, "b left the cluster")
-			assert.Positive(t, stats.GeneratedTokens)
-			closed(t, "the leader's part has ended", cluster.Done())
+			story := follow(t, a)
+			answer := read(t, cluster, 200, 20, func() { go way.leave() }) // waited for by the cleanup of b
+			require.NoError(t, answer.err)
+			t.Logf("left; the pause was %v", answer.pause)
+			require.Equal(t, want, answer.text)
+			paused := story.paused(t)
+			require.ErrorIs(t, paused.Cause, ErrLeft)
+			require.EqualError(t, paused.Cause, "b left the cluster")
+			require.Equal(t, 2, story.continued(t).Nodes)
 			closed(t, "the third's part has ended", third.Done())
-			require.ErrorIs(t, cluster.Err(), ErrLeft)
 			require.EqualError(t, third.Err(), "b left the cluster")
+			require.NoError(t, cluster.Close())
 		})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"daisy/inference"
 )
@@ -30,8 +32,8 @@ const (
 )
 
 // processMain is a whole node in a process of its own, to be killed. It prints
-// "in" when it is in a cluster, "out:" and the cause when that ends, and ends
-// when its input does.
+// "in" when it is in a cluster, "on:" when that goes on with fewer, "out:" and the
+// cause when it ends, and ends when its input does.
 func processMain() int {
 	if err := processNode(); err != nil {
 		fmt.Println("error:", err)
@@ -52,6 +54,9 @@ func processNode() error {
 	n.Subscribe(func(e Event) {
 		if p, ok := e.(Progress); ok && p.Stage == StageLoading && os.Getenv(processStop) != "" {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+		}
+		if on, ok := e.(Continued); ok {
+			fmt.Println("on:", on.Nodes, on.Cause)
 		}
 		select {
 		case changed <- struct{}{}:
@@ -119,45 +124,67 @@ func (p *process) waitIn(t *testing.T) {
 	require.Equal(t, "in", p.lines.Text())
 }
 
+// TestMemberKilledInMidAnswer: the rest goes on, nobody is asked again, and readers
+// see a pause: the one whose answer runs, and the one who waits for a turn.
 func TestMemberKilledInMidAnswer(t *testing.T) {
-	path := writeModel(t, 1)
-	leader, third := startNode(t, "leader", yes, path), startNode(t, "third", yes, path)
+	path := writeSteadyModel(t)
+	var asked atomic.Int32
+	counted := func(context.Context, Invitation) bool { asked.Add(1); return true }
+	leader, third := startNode(t, "leader", yes, path), startNode(t, "third", counted, path)
+	want := undisturbed(t, leader, 200)
 	victim := startProcess(t, path, "")
 	until(t, leader, "the victim is found", func() bool { return find(leader, victim.name).State == PeerReady })
 	id := find(leader, victim.name).ID
-	ids := append(meet(t, leader, third), id)
-	cluster, err := leader.Join(t.Context(), ids, modelOf(t, leader), fast)
+	cluster, err := leader.Join(t.Context(), append(meet(t, leader, third), id), modelOf(t, leader), fast)
 	require.NoError(t, err)
 	until(t, third, "the cluster is published", func() bool { return third.Cluster() != nil })
-	theirs := third.Cluster()
+	theirs, epoch := third.Cluster(), cluster.Epoch()
 	victim.waitIn(t)
+	story := follow(t, leader)
 
-	nDeltas := 0
-	stats, err := cluster.Chat(t.Context(), request(200), func(inference.Delta) {
-		if nDeltas++; nDeltas == 1 {
-			assert.NoError(t, victim.Process.Kill())
-		}
+	var second errgroup.Group
+	waiting := ""
+	answer := read(t, cluster, 200, 20, func() {
+		second.Go(func() error { // waits for its turn
+			var text strings.Builder
+			_, err := cluster.Chat(t.Context(), drawn(40), func(d inference.Delta) { text.WriteString(d.Text) })
+			waiting = text.String()
+			return err
+		})
+		assert.NoError(t, victim.Process.Kill())
 	})
-	require.ErrorIs(t, err, ErrLost)
-	assert.ErrorContains(t, err, victim.name+" was lost")
-	var about *NodeError
-	require.ErrorAs(t, err, &about)
-	assert.Equal(t, id, about.ID)
-	assert.Positive(t, stats.GeneratedTokens)
-	assert.Less(t, stats.GeneratedTokens, 200)
+	require.NoError(t, answer.err)
+	t.Logf("killed; the pause was %v, of which %v prefilled %d tokens", answer.pause, answer.stats.Resumed.Prefill, answer.stats.Resumed.Tokens)
+	require.Equal(t, want, answer.text)
+	require.Equal(t, 200, answer.stats.GeneratedTokens)
+	require.Equal(t, 1, answer.stats.Resumed.Times)
+	require.NoError(t, second.Wait())
+	require.True(t, strings.HasPrefix(want, strings.TrimSuffix(waiting, "\uFFFD")))
+	require.Greater(t, len(waiting), 20)
 
-	closed(t, "the leader's part has ended", cluster.Done())
-	require.ErrorIs(t, cluster.Err(), ErrLost)
-	assert.ErrorContains(t, cluster.Err(), victim.name+" was lost")
-	closed(t, "the third's part has ended", theirs.Done())
+	paused, continued := story.paused(t), story.continued(t)
+	require.ErrorIs(t, paused.Cause, ErrLost)
+	assert.ErrorContains(t, paused.Cause, victim.name+" was lost")
+	assert.Equal(t, epoch, paused.Epoch)
+	assert.Equal(t, 2, continued.Nodes)
+	assert.Equal(t, cluster.Epoch(), continued.Epoch)
+	assert.NotEqual(t, epoch, cluster.Epoch())
+	require.Len(t, cluster.Members(), 2)
+	assert.Same(t, cluster, leader.Cluster())
+
+	closed(t, "the third's part in the first epoch has ended", theirs.Done())
 	require.ErrorIs(t, theirs.Err(), ErrLost)
 	assert.ErrorContains(t, theirs.Err(), victim.name+" was lost")
+	until(t, third, "it is in the second", func() bool { return third.Cluster() != nil })
+	assert.Equal(t, cluster.Epoch(), third.Cluster().Epoch())
+	assert.EqualValues(t, 1, asked.Load(), "consent is kept")
 
-	// The rest goes on without it.
-	cluster, err = leader.Join(t.Context(), meet(t, leader, third), modelOf(t, leader), fast)
-	require.NoError(t, err)
+	// And once more, alone.
+	require.NoError(t, third.Close())
+	require.Equal(t, 1, story.continued(t).Nodes)
 	ask(t, cluster, 4)
 	require.NoError(t, cluster.Close())
+	require.NoError(t, cluster.Err())
 }
 
 func TestLeaderKilled(t *testing.T) {

@@ -63,8 +63,8 @@ func TestRDMA(t *testing.T) {
 		cluster, err := a.Join(t.Context(), ids, modelOf(t, a), fast)
 		require.NoError(t, err)
 		assert.Equal(t, want, ask(t, cluster, 12))
-		assert.Equal(t, x.kind, cluster.group.Kind())
-		links := cluster.group.Links()
+		assert.Equal(t, x.kind, cluster.now.group.Kind())
+		links := cluster.now.group.Links()
 		if x.off {
 			assert.Equal(t, "rank 1: RDMA is switched off on this machine", links[0].Reason)
 		} else {

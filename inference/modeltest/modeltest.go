@@ -22,6 +22,7 @@ type Options struct {
 	Tied                                               bool      // no output matrix of its own
 	RopeFactors                                        bool      // with rope_freqs.weight, as Llama 3 has
 	Seed                                               uint64
+	Attention                                          float32   // how much attention adds; 1 when 0
 	KV                                                 []gguf.KV // more metadata; replaces what has the same key
 }
 
@@ -38,6 +39,9 @@ func (o Options) filled() Options {
 	def(&o.HeadDim, 32)
 	def(&o.FFN, 160)
 	def(&o.Context, 512)
+	if o.Attention == 0 {
+		o.Attention = 1
+	}
 	return o
 }
 
@@ -91,7 +95,7 @@ func Build(opt Options) ([]gguf.KV, []gguf.TensorData) {
 		matrix(at("attn_q"), o.Dim, q, 0.2)
 		matrix(at("attn_k"), o.Dim, kvDim, 0.2)
 		matrix(at("attn_v"), o.Dim, kvDim, 0.2)
-		matrix(at("attn_output"), q, o.Dim, 0.2)
+		matrix(at("attn_output"), q, o.Dim, 0.2*o.Attention)
 		vector(at("ffn_norm"), o.Dim, norm)
 		matrix(at("ffn_gate"), o.Dim, o.FFN, 0.2)
 		matrix(at("ffn_up"), o.Dim, o.FFN, 0.2)
