@@ -122,9 +122,9 @@ func TestGreetingsDecideTheState(t *testing.T) {
 		want   PeerState
 		reason string
 	}{
-		{hello: control.Hello{Version: 1, Name: "real"}, want: PeerReady},
-		{hello: control.Hello{Version: 1, Name: "real", Busy: true}, want: PeerBusy, reason: "another cluster"},
-		{hello: control.Hello{Version: 2, Name: "real"}, want: PeerIncompatible, reason: "version 2"},
+		{hello: control.Hello{Version: control.Protocol, Name: "real"}, want: PeerReady},
+		{hello: control.Hello{Version: control.Protocol, Name: "real", Busy: true}, want: PeerBusy, reason: "another cluster"},
+		{hello: control.Hello{Version: control.Protocol + 1, Name: "real"}, want: PeerIncompatible, reason: "version "},
 		{err: fmt.Errorf("x: %w", identity.ErrWrongNode), want: PeerUnreachable, reason: "another node"},
 	} {
 		n.peers.greeted(id, c.hello, c.err)
