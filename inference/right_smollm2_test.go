@@ -18,7 +18,9 @@ import (
 // squares four times: TestLongQuantisationNoise measures 4.8e-4 and best tokens that
 // change up to a lead of 0.12; on clusters they did up to 0.31, which makes one token
 // 1.4 times as likely as the other.
-var inQ4 = tolerance{nmse: 2e-3, margin: 0.5}
+//
+// The bound leaves a factor of two to processors that round otherwise.
+var inQ4 = tolerance{nmse: 4e-3, margin: 0.5}
 
 // realPath is the model that `make model` brings.
 func realPath(t testing.TB) string {
