@@ -19,7 +19,7 @@ export CGO_CPPFLAGS := -DGGML_USE_CPU_REPACK
 
 # set-up comes before what needs it, also with -j.
 .NOTPARALLEL:
-.PHONY: help run test test-rdma-vm build demo check bench model fuzz setup setup-test headless
+.PHONY: help run test test-long test-rdma-vm build demo check bench model fuzz setup setup-test headless
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -45,6 +45,9 @@ headless: ## bin/daisy without windows: needs no GL or X11 libraries
 
 demo: setup build model ## two nodes on this machine answer a question together
 	bin/daisy demo --nodes 2 --model $(MODEL) --prompt "What is the capital of France?"
+
+test-long: model ## clusters against one rank on prompts of 1,000 and 5,000 tokens, without the race detector: ten minutes or more
+	DAISY_TEST_LONG=1 $(GO) test -v -run '^TestLong' -timeout 60m ./inference
 
 test-rdma-vm: setup-test ## the RDMA tests on real verbs devices: soft-RoCE in a small virtual machine
 	.ci/test-rdma-vm.sh

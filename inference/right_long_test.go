@@ -7,7 +7,7 @@ import (
 	"daisy/inference/gguf"
 )
 
-// long skips what takes minutes; .ci/test.sh runs it, without the race detector.
+// long skips what takes minutes; make test-long runs it, without the race detector.
 func long(t *testing.T) {
 	t.Helper()
 	if os.Getenv("DAISY_TEST_LONG") == "" {
