@@ -18,14 +18,18 @@ import (
 	"syscall"
 	"time"
 
+	"daisy/node"
+	"daisy/node/identity"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 )
 
 // demo runs a cluster of node processes on this machine, through the code that
-// real nodes use: discovery (on the loopback interface), invitation, consent
-// (given on the command line), group, sharded engine, history.
+// real nodes use: discovery (on the loopback interface), trust (handed in, where
+// people would pair), invitation, consent (given on the command line), group,
+// sharded engine, history.
 type demo struct {
 	asking
 	nodes  int
@@ -33,6 +37,7 @@ type demo struct {
 	prompt string
 	dir    string
 	asked  []string // the flags of asking that were given, for the leader
+	leader node.ID
 }
 
 func demoCommand() *cobra.Command {
@@ -95,6 +100,12 @@ func (d *demo) run(ctx context.Context, out, status io.Writer) error {
 	defer procs.wait()
 	defer cancel()
 
+	// The nodes are all of one owner, who hands them trust in each other.
+	leader, err := identity.Load(filepath.Join(d.dir, "demo-0"))
+	if err != nil {
+		return err
+	}
+	d.leader = leader.ID()
 	members, err := d.startMembers(ctx, &procs)
 	if err != nil {
 		return err
@@ -123,7 +134,7 @@ func (d *demo) startMembers(ctx context.Context, procs *processes) ([]member, er
 		g.Go(func() error {
 			name := fmt.Sprintf("demo-%d", i+1)
 			p, err := procs.start(ctx, name, "serve", "--json", "--consent", "always", "--name", name,
-				"--dir", filepath.Join(d.dir, name), "--interface", loopback(), "--listen", "127.0.0.1:0",
+				"--dir", filepath.Join(d.dir, name), "--trust", string(d.leader), "--interface", loopback(), "--listen", "127.0.0.1:0",
 				"--model-file", d.model, "--threads", strconv.Itoa(d.threads), "--shared-cores")
 			if err != nil {
 				return err
@@ -152,7 +163,7 @@ func (d *demo) lead(ctx context.Context, procs *processes, members []member, out
 		args = append(args, "--shared-cores")
 	}
 	for _, m := range members {
-		args = append(args, "--with", m.id)
+		args = append(args, "--with", m.id, "--trust", m.id)
 	}
 	args = append(args, "--", d.model, d.prompt) // the prompt may look like a flag
 	p, err := procs.start(ctx, "demo-0", args...)

@@ -8,6 +8,7 @@ import (
 	"runtime"
 
 	"daisy/app/history"
+	"daisy/app/local"
 	"daisy/app/session"
 	"daisy/app/ui"
 	"daisy/node"
@@ -42,13 +43,21 @@ func openApp(ctx context.Context, place folder, flags *nodeFlags, back bool) (er
 		return err
 	}
 	defer n.Close()
+	commands, err := local.Serve(n, dir)
+	if err != nil {
+		return err
+	}
+	defer commands.Close()
 	s := session.New(session.Config{Store: store, System: defaultSystem})
 	defer s.Close()
 	cluster := session.NewCluster(session.FromNode(n, node.JoinOptions{}), session.FromLibrary(lib, modelsPath(dir)), s)
 	defer cluster.Close()
 
+	pairings := session.NewPairings(session.PairerOf(n), func(id string) { cluster.Tick(id, true) })
+	defer pairings.Close()
+
 	kept := keeper{path: standingPath(dir)}
-	config := ui.Config{Session: s, Cluster: cluster, Invitations: &invitations, Version: version, OpenChat: true, Keep: kept.keep}
+	config := ui.Config{Session: s, Cluster: cluster, Invitations: &invitations, Pairings: pairings, Version: version, OpenChat: true, Keep: kept.keep}
 	if back {
 		config.Back = stoodAt(dir)
 	}

@@ -65,6 +65,6 @@ func rootCommand() *cobra.Command {
 	flags.flags(root)
 	root.Flags().BoolVar(&back, "back", false, "come back as it was: the app died")
 	_ = root.Flags().MarkHidden("back")
-	root.AddCommand(runCommand(&place), serveCommand(&place), demoCommand(), benchCommand(), modelsCommand(&place), planCommand(&place), watchCommand(&place))
+	root.AddCommand(runCommand(&place), serveCommand(&place), demoCommand(), benchCommand(), modelsCommand(&place), planCommand(&place), watchCommand(&place), nodesCommand(&place), pairCommand(&place))
 	return root
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"daisy/node"
+	"daisy/node/identity"
 	"daisy/node/models"
 
 	"github.com/spf13/cobra"
@@ -23,6 +24,7 @@ type nodeFlags struct {
 	sharedCores bool
 	models      []string
 	rdma        string
+	trust       []string
 	verbose     bool
 }
 
@@ -32,6 +34,7 @@ func (n *nodeFlags) flags(cmd *cobra.Command) {
 	f.StringSliceVar(&n.interfaces, "interface", nil, "network interfaces to find peers on (default: all but tunnels)")
 	f.StringVar(&n.listen, "listen", "", "address to listen on, host:port (default: all addresses, a free port)")
 	f.StringSliceVar(&n.models, "model-file", nil, "a .gguf file to offer besides those in the models folder; may be repeated")
+	f.StringSliceVar(&n.trust, "trust", nil, "ID of a node to trust as if paired, for this run; may be repeated")
 	f.BoolVar(&n.sharedCores, "shared-cores", false, "other nodes compute on this machine's cores too")
 	f.StringVar(&n.rdma, "rdma", "auto", "use RDMA between machines: auto (where both ends can), off, require")
 	f.BoolVar(&n.verbose, "verbose", false, "log what happens to standard error")
@@ -62,6 +65,13 @@ func (n *nodeFlags) start(ctx context.Context, dir string, lib *models.Library, 
 		if config.RDMA = node.RDMA(n.rdma); config.RDMA != node.RDMAOff && config.RDMA != node.RDMARequire {
 			return nil, fmt.Errorf("--rdma %q is not auto, off or require", n.rdma)
 		}
+	}
+	for _, text := range n.trust {
+		id, err := identity.ParseID(text)
+		if err != nil {
+			return nil, fmt.Errorf("--trust: %w", err)
+		}
+		config.Trust = append(config.Trust, id)
 	}
 	if n.verbose {
 		config.Log = slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -101,7 +111,7 @@ func matchPeers(peers []node.Peer, wanted []string) (ids []node.ID, missing stri
 			return nil, w
 		}
 		if p := peers[i]; p.State != node.PeerReady {
-			return nil, fmt.Sprintf("%s (%s)", w, p.Reason)
+			return nil, fmt.Sprintf("%s (%s)", w, stateWords(p))
 		}
 		ids = append(ids, peers[i].ID)
 	}

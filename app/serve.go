@@ -8,9 +8,12 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"sync/atomic"
 
+	"daisy/app/local"
 	"daisy/node"
+	"daisy/node/pairing"
 
 	"github.com/spf13/cobra"
 )
@@ -18,15 +21,16 @@ import (
 func serveCommand(place *folder) *cobra.Command {
 	var flags nodeFlags
 	var consent string
-	var asJSON bool
+	var asJSON, pairOnce bool
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run a node without a screen",
-		Long: "Run a node without a screen: others find it, and with its owner's consent it computes its share of their models.\n" +
-			"The members of a cluster see the text of the prompts.",
+		Long: "Run a node without a screen: others find it, and those it is paired with may, with its owner's\n" +
+			"consent, have it compute its share of their models. To pair, see daisy pair. The members of a cluster see the text of the prompts.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			agree, err := consentFrom(consent, cmd.InOrStdin(), cmd.ErrOrStderr())
+			term := newTerminal(cmd.InOrStdin(), cmd.ErrOrStderr())
+			agree, err := consentFrom(consent, term)
 			if err != nil {
 				return err
 			}
@@ -43,52 +47,66 @@ func serveCommand(place *folder) *cobra.Command {
 				return err
 			}
 			defer n.Close()
-			return watch(cmd.Context(), n, asJSON, cmd.OutOrStdout())
+			commands, err := local.Serve(n, dir)
+			if err != nil {
+				return err
+			}
+			defer commands.Close()
+			return watch(cmd.Context(), n, asJSON, cmd.OutOrStdout(), decider(pairOnce, term))
 		},
 	}
 	flags.flags(cmd)
 	f := cmd.Flags()
 	f.IntVar(&flags.threads, "threads", 0, "compute threads (default: one for each core)")
 	f.StringVar(&consent, "consent", "ask", "answer to invitations: ask (on the terminal), always, never")
+	f.BoolVar(&pairOnce, "pair-once", false, "confirm the first pairing that another machine begins within ten minutes; whoever is first is trusted, so compare its digits with those printed here")
 	f.BoolVar(&asJSON, "json", false, "print a JSON object per line")
 	return cmd
 }
 
 // consentFrom turns the flag into the owner's answer.
-func consentFrom(mode string, in io.Reader, out io.Writer) (func(context.Context, node.Invitation) bool, error) {
+func consentFrom(mode string, t *terminal) (func(context.Context, node.Invitation) bool, error) {
 	switch mode {
 	case "always":
 		return func(context.Context, node.Invitation) bool { return true }, nil
 	case "never":
 		return func(context.Context, node.Invitation) bool { return false }, nil
 	case "ask":
-		return askOn(in, out), nil
+		return t.consent, nil
 	}
 	return nil, fmt.Errorf("--consent %q is not ask, always or never", mode)
 }
 
-// askOn asks on a terminal, one question at a time. Lines come from one reader
-// for the node's lifetime; a line answers the question that was open when it was
-// read, and no other: not one that came later, nor one that is over.
-func askOn(in io.Reader, out io.Writer) func(context.Context, node.Invitation) bool {
-	t := &terminal{in: in, ended: make(chan struct{})}
+// newTerminal asks on a terminal, one question at a time. Lines come from one
+// reader for the node's lifetime; a line answers the question that was open when
+// it was read, and no other: not one that came later, nor one that is over.
+func newTerminal(in io.Reader, out io.Writer) *terminal {
+	t := &terminal{in: in, out: out, ended: make(chan struct{})}
 	go t.read() // ends with its input, at the latest with the process
-	return func(ctx context.Context, inv node.Invitation) bool {
-		answer := t.open()
-		fmt.Fprintf(out, "%s asks this machine to compute a share of %s, with %s.\nMembers of the cluster see the text of the prompts. Join? [y/N] ",
-			inv.Leader.Name, inv.Model, strings.Join(inv.Nodes, ", "))
-		line, ok := t.wait(ctx, answer)
-		if !ok {
-			fmt.Fprintln(out, "(too late)")
-		}
-		line = strings.ToLower(strings.TrimSpace(line))
-		return line == "y" || line == "yes"
+	return t
+}
+
+// consent asks about an invitation.
+func (t *terminal) consent(ctx context.Context, inv node.Invitation) bool {
+	answer := t.open()
+	fmt.Fprintf(t.out, "%s asks this machine to compute a share of %s, with %s.\nMembers of the cluster see the text of the prompts. Join? [y/N] ",
+		inv.Leader.Name, inv.Model, strings.Join(inv.Nodes, ", "))
+	line, ok := t.wait(ctx, answer)
+	if !ok {
+		fmt.Fprintln(t.out, "(too late)")
 	}
+	return saysYes(line)
+}
+
+func saysYes(line string) bool {
+	line = strings.ToLower(strings.TrimSpace(line))
+	return line == "y" || line == "yes"
 }
 
 // terminal reads lines all the time, so that none waits for the next question.
 type terminal struct {
 	in       io.Reader
+	out      io.Writer
 	question atomic.Pointer[chan string] // takes one line; nil: none is open
 	heard    *chan string                // the one open when the latest bytes came; of read's goroutine
 	ended    chan struct{}               // closed at the end of the input
@@ -140,7 +158,7 @@ func (t *terminal) wait(ctx context.Context, question *chan string) (line string
 
 // serving is what serve prints with --json, one object per line.
 type serving struct {
-	Event   string   `json:"event"` // listening, joined, left
+	Event   string   `json:"event"` // listening, pairing, joined, left
 	ID      node.ID  `json:"id,omitempty"`
 	Name    string   `json:"name,omitempty"`
 	Address []string `json:"address,omitempty"`
@@ -148,10 +166,16 @@ type serving struct {
 	Rank    int      `json:"rank,omitempty"`
 	Weights int64    `json:"weight_bytes,omitempty"`
 	Reason  string   `json:"reason,omitempty"`
+	Digits  string   `json:"digits,omitempty"` // of a pairing that ID began
 }
 
-// watch prints what the node does until ctx ends.
-func watch(ctx context.Context, n *node.Node, asJSON bool, out io.Writer) error {
+// watch prints what the node does until ctx ends, and has decide called for each
+// pairing that another node begins.
+func watch(ctx context.Context, n *node.Node, asJSON bool, out io.Writer, decide func(context.Context, *pairing.Attempt)) error {
+	var deciding sync.WaitGroup
+	defer deciding.Wait()
+	ctx, end := context.WithCancel(ctx)
+	defer end()
 	say := func(s serving) {
 		if asJSON {
 			line, _ := json.Marshal(s)
@@ -162,7 +186,8 @@ func watch(ctx context.Context, n *node.Node, asJSON bool, out io.Writer) error 
 	}
 	changed := make(chan struct{}, 1)
 	cancel := n.Subscribe(func(e node.Event) {
-		if _, ok := e.(node.ClusterChanged); ok {
+		switch e.(type) {
+		case node.ClusterChanged, node.PairingChanged:
 			select {
 			case changed <- struct{}{}:
 			default:
@@ -177,11 +202,18 @@ func watch(ctx context.Context, n *node.Node, asJSON bool, out io.Writer) error 
 	}
 	say(listening)
 	var in *node.Cluster
+	var shown *pairing.Attempt
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-changed:
+		}
+		if a := n.Pairing(); a != nil && a != shown {
+			if shown = a; a.Incoming {
+				say(serving{Event: "pairing", ID: a.Peer, Name: a.PeerName, Digits: a.Digits})
+				deciding.Go(func() { decide(ctx, a) })
+			}
 		}
 		c := n.Cluster()
 		if c == in {
@@ -210,6 +242,8 @@ func (s serving) words() string {
 	switch s.Event {
 	case "listening":
 		return fmt.Sprintf("%s (%s) is ready at %s", s.Name, s.ID, strings.Join(s.Address, ", "))
+	case "pairing":
+		return fmt.Sprintf("%s (%s) wants to pair with this machine. Its screen must show the digits %s %s", s.Name, s.ID.Short(), s.Digits[:3], s.Digits[3:])
 	case "joined":
 		return fmt.Sprintf("Rank %d of %s, holding %.1f MB of weights", s.Rank, s.Model, float64(s.Weights)/1e6)
 	}

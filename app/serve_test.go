@@ -50,7 +50,7 @@ func (p prompted) Write(b []byte) (int, error) {
 func TestConsentIsToTheQuestionAsked(t *testing.T) {
 	k := keyboard{make(chan string), make(chan struct{})}
 	screen := make(prompted, 10)
-	agree := askOn(k, screen)
+	agree := newTerminal(k, screen).consent
 	ask := func(ctx context.Context) <-chan bool {
 		said := make(chan bool, 1)
 		go func() { said <- agree(ctx, node.Invitation{Model: "tiny"}) }()

@@ -19,7 +19,7 @@ func TestMemberFrozen(t *testing.T) {
 	path := writeSteadyModel(t)
 	leader, third := startNode(t, "leader", yes, path), startNode(t, "third", yes, path)
 	want := undisturbed(t, leader, 200)
-	victim := startProcess(t, path, "")
+	victim := startProcess(t, path, leader, "")
 	until(t, leader, "the victim is found", func() bool { return find(leader, victim.name).State == PeerReady })
 	id := find(leader, victim.name).ID
 	cluster, err := leader.Join(t.Context(), append(meet(t, leader, third), id), modelOf(t, leader), fast)
@@ -58,7 +58,7 @@ func TestFrozenWhileLoading(t *testing.T) {
 	t.Setenv(processStop, "1")
 	path := writeModel(t, 1)
 	leader := startNode(t, "leader", yes, path)
-	victim := startProcess(t, path, "")
+	victim := startProcess(t, path, leader, "")
 	until(t, leader, "the victim is found", func() bool { return find(leader, victim.name).State == PeerReady })
 	begun := time.Now()
 	story := follow(t, leader)
@@ -77,7 +77,7 @@ func TestFrozenWhileLoading(t *testing.T) {
 func TestLeaderFrozen(t *testing.T) {
 	path := writeModel(t, 1)
 	member := startNode(t, "member", yes, path)
-	victim := startProcess(t, path, member.Self().ID)
+	victim := startProcess(t, path, member, member.Self().ID)
 	victim.waitIn(t)
 	until(t, member, "the cluster is published", func() bool { return member.Cluster() != nil })
 	c := member.Cluster()
@@ -103,7 +103,7 @@ func TestUDPBlocked(t *testing.T) {
 	defer nobody.Close()
 	blocked := nobody.LocalAddr().(*net.UDPAddr).AddrPort().Port()
 	leader.beatPort = func(uint16) uint16 { return blocked }
-	victim := startProcess(t, path, "")
+	victim := startProcess(t, path, leader, "")
 	until(t, leader, "the victim is found", func() bool { return find(leader, victim.name).State == PeerReady })
 	cluster, err := leader.Join(t.Context(), []ID{find(leader, victim.name).ID}, modelOf(t, leader), fast)
 	require.NoError(t, err)

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Errors that callers tell apart. The first four come inside a *NodeError, which
+// Errors that callers tell apart. The first six come inside a *NodeError, which
 // says whom they are about.
 var (
 	// ErrLost: the node's process, machine or connection is gone; the cluster
@@ -19,6 +19,8 @@ var (
 	ErrEnded = errors.New("ended the cluster")
 	// ErrFailed: the node could not go on, for the reason given.
 	ErrFailed = errors.New("failed")
+	// ErrNotPaired: the two nodes do not trust each other; pair them first.
+	ErrNotPaired = errors.New("is not paired with this node")
 
 	// ErrBusy: this node is in a cluster already; leave it first.
 	ErrBusy = errors.New("this node is in a cluster already")
@@ -34,7 +36,7 @@ var (
 type NodeError struct {
 	ID   ID
 	Name string
-	What error // one of ErrLost, ErrLeft, ErrRefused, ErrEnded, ErrFailed
+	What error // one of the first six errors above
 	// Reason is more of it, in words; it may be nil.
 	Reason error
 }

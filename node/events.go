@@ -5,7 +5,8 @@ import (
 	"sync"
 )
 
-// Event is one of PeersChanged, ClusterChanged, Progress, Paused and Continued.
+// Event is one of PeersChanged, ClusterChanged, PairingChanged, Progress, Paused and
+// Continued.
 type Event interface{ event() }
 
 // PeersChanged says that Peers returns something new.
@@ -13,6 +14,10 @@ type PeersChanged struct{}
 
 // ClusterChanged says that Cluster returns something new.
 type ClusterChanged struct{}
+
+// PairingChanged says that Pairing returns something new, or that somebody has
+// confirmed the one that it returned.
+type PairingChanged struct{}
 
 // Progress says how far joining a cluster has come.
 type Progress struct {
@@ -52,6 +57,7 @@ type Continued struct {
 
 func (PeersChanged) event()   {}
 func (ClusterChanged) event() {}
+func (PairingChanged) event() {}
 func (Progress) event()       {}
 func (Paused) event()         {}
 func (Continued) event()      {}
@@ -98,8 +104,10 @@ func kind(e Event) int {
 		return 2
 	case Continued:
 		return 3
-	default:
+	case PairingChanged:
 		return 4
+	default:
+		return 5
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"daisy/inference"
 	"daisy/node/control"
+	"daisy/node/trust"
 )
 
 const (
@@ -64,6 +65,13 @@ func (n *Node) follow(ctx context.Context, from ID, stream *control.Stream, invi
 	rank := slices.IndexFunc(invite.Members, func(m control.Member) bool { return m.ID == self })
 	if rank < 1 || invite.Members[0].ID != from {
 		return errors.New("the invitation is not for this node")
+	}
+	// Members that do not know each other take the leader's word for their keys.
+	if err := invite.Verify(stream.PeerKey()); err != nil {
+		return err
+	}
+	if e, _ := n.trust.Get(from); e.Consent == trust.Never {
+		return errors.New("its owner declines all invitations of this leader")
 	}
 	if err := n.claim(invite.Members[0].Name); err != nil {
 		return err
@@ -128,12 +136,17 @@ func (f *following) read(over <-chan struct{}) {
 
 // run follows from the invitation to the end; a refusal is still to be sent.
 func (f *following) run(invite *control.Invite) (refusal error) {
+	leader := f.invited[0].ID
 	within := time.Duration(min(invite.WithinMS, maxWithin.Milliseconds())) * time.Millisecond
-	if !f.node.hasConsent(invite) {
+	if e, _ := f.node.trust.Get(leader); !f.node.hasConsent(invite) && e.Consent != trust.Always {
 		if err := f.ask(within); err != nil {
 			f.stop(err)
 			return err
 		}
+	}
+	if err := f.node.admit(leader); err != nil { // forgotten meanwhile
+		f.stop(err)
+		return err
 	}
 	if f.ctx.Err() != nil {
 		return nil // nobody waits for the answer any more

@@ -94,6 +94,9 @@ func (n *Node) invitees(ids []ID) ([]control.Member, error) {
 		if !ok {
 			return nil, fmt.Errorf("node %s: %w", id.Short(), ErrUnknownPeer)
 		}
+		if !n.trust.Has(id) {
+			return nil, &NodeError{ID: id, Name: peer.Name, What: ErrNotPaired}
+		}
 		members = append(members, control.Member{ID: id, Name: peer.Name, Addrs: portable(peer.Addrs)})
 	}
 	if len(members) > maxMembers {
@@ -148,7 +151,9 @@ func (l *leading) gather() error {
 	if world > 1 {
 		l.assembly = l.node.expect(l.epoch, 0, l.invited)
 		l.ports[0] = l.assembly.beat.port
-		l.link()
+		if err := l.link(); err != nil {
+			return err
+		}
 		if err := l.invite(); err != nil {
 			return err
 		}
@@ -317,27 +322,32 @@ func (l *leading) part() {
 
 // link opens a stream to each member and sends the invitation. What comes on it
 // goes to events; the last is always an error.
-func (l *leading) link() {
+func (l *leading) link() error {
 	var ctx context.Context
 	// Not the cluster's: its end is still to be told.
 	ctx, l.unlink = context.WithCancel(context.Background())
-	invite := control.Message{Invite: &control.Invite{
+	invite := &control.Invite{
 		Epoch: l.epoch, Members: l.invited, Context: l.options.Context, Sequences: l.options.Sequences,
 		Cache:    int(l.options.Cache),
 		WithinMS: l.within.Milliseconds(),
 		Model: control.Model{
 			Name: l.model.Name, Fingerprint: l.model.Fingerprint, Bytes: l.model.Bytes, Architecture: l.model.Architecture,
 		},
-	}}
+	}
+	if err := invite.Sign(l.node.identity); err != nil {
+		return err
+	}
+	message := control.Message{Invite: invite}
 	l.cut = make([]context.CancelFunc, len(l.invited))
 	for r := 1; r < len(l.invited); r++ {
 		var own context.Context
 		own, l.cut[r] = context.WithCancel(ctx)
 		l.links.Go(func() {
-			err := l.serveLink(own, r, invite)
+			err := l.serveLink(own, r, message)
 			l.events <- memberEvent{rank: r, err: err}
 		})
 	}
+	return nil
 }
 
 func (l *leading) serveLink(ctx context.Context, rank int, invite control.Message) error {

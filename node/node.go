@@ -17,6 +17,8 @@ import (
 	"daisy/node/discovery"
 	"daisy/node/identity"
 	"daisy/node/models"
+	"daisy/node/pairing"
+	"daisy/node/trust"
 	"daisy/rdma/verbs"
 )
 
@@ -39,6 +41,9 @@ type Config struct {
 	// Consent asks the owner whether this node may follow a leader. It may take
 	// until ctx ends, and must return then. By default it says no.
 	Consent func(ctx context.Context, inv Invitation) bool
+	// Trust are nodes to trust as if they were paired, for this run: all of them
+	// belong to whoever starts this one.
+	Trust []ID
 	// Threads compute when this node follows; 0 is the engine's default.
 	Threads int
 	// SharedCores: other nodes compute on this machine's cores too.
@@ -72,6 +77,8 @@ type Node struct {
 	beatPort func(port uint16) uint16 // what others are told of a heartbeat's port; tests make it wrong
 	events   *events
 	peers    *peers
+	trust    *trust.Store
+	gate     pairing.Gate
 
 	ctx    context.Context // ends when Close begins
 	cancel context.CancelCauseFunc
@@ -82,6 +89,7 @@ type Node struct {
 	taken      string // who leads the cluster this node is in or asked into; "" is free
 	cluster    *Cluster
 	consented  *consent             // to a group that has ended
+	attempt    *pairing.Attempt     // whose digits are to be shown
 	assemblies map[uint64]*assembly // by epoch
 	clusters   sync.WaitGroup       // memberships
 	closeOnce  sync.Once
@@ -127,13 +135,22 @@ func Start(ctx context.Context, config Config) (_ *Node, err error) {
 	if n.identity, err = identity.Load(config.Dir); err != nil {
 		return nil, err
 	}
+	if n.trust, err = trust.Open(config.Dir); err != nil {
+		return nil, err
+	}
+	if err := n.trust.Hand(config.Trust...); err != nil {
+		return nil, err
+	}
 	n.config.Name = ownName(config.Name, n.identity.ID())
 	n.ctx, n.cancel = context.WithCancelCause(context.Background())
 	n.peers = newPeers(n)
+	for _, e := range n.trust.List() {
+		n.peers.pin(e.ID, e.Name, e.Addrs...)
+	}
 	n.dialer = control.NewDialer(n.identity, n.peers.addrs)
 	n.server, err = control.Listen(control.ServerConfig{
 		Identity: n.identity, Listen: listenAddress(config), Log: config.Log,
-		Hello: n.hello, Group: n.invited, Data: n.dataFrom,
+		Hello: n.hello, Admit: n.admit, Pair: n.pairedBy, Group: n.invited, Data: n.dataFrom,
 	})
 	if err != nil {
 		n.dialer.Close()
@@ -196,12 +213,16 @@ func (n *Node) Cluster() *Cluster {
 	return n.cluster
 }
 
-func (n *Node) hello() control.Hello {
+// hello is what this node says of itself; a stranger learns its name alone.
+func (n *Node) hello(to ID) control.Hello {
+	if !n.trust.Has(to) {
+		return control.Hello{ID: n.identity.ID(), Name: n.config.Name}
+	}
 	n.mu.Lock()
 	busy := n.taken != ""
 	n.mu.Unlock()
 	return control.Hello{
-		ID: n.identity.ID(), Name: n.config.Name, Cores: runtime.NumCPU(), MemoryBytes: machine.MemoryBytes(), Busy: busy,
+		ID: n.identity.ID(), Name: n.config.Name, Paired: true, Cores: runtime.NumCPU(), MemoryBytes: machine.MemoryBytes(), Busy: busy,
 	}
 }
 

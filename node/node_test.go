@@ -95,15 +95,26 @@ func state(n *Node, id ID) PeerState {
 	return ""
 }
 
-// meet waits until leader sees all others ready, and returns their IDs.
+// meet pairs leader with all others, waits until it sees them ready, and returns
+// their IDs.
 func meet(t *testing.T, leader *Node, others ...*Node) (ids []ID) {
 	t.Helper()
 	for _, o := range others {
 		id := o.Self().ID
+		befriend(t, leader, o)
 		until(t, leader, o.Self().Name+" is ready", func() bool { return state(leader, id) == PeerReady })
 		ids = append(ids, id)
 	}
 	return ids
+}
+
+// befriend hands two nodes trust in each other.
+func befriend(t *testing.T, a, b *Node) {
+	t.Helper()
+	if !a.trust.Has(b.Self().ID) || !b.trust.Has(a.Self().ID) {
+		require.NoError(t, a.Trust(b.Self().ID))
+		require.NoError(t, b.Trust(a.Self().ID))
+	}
 }
 
 func closed(t *testing.T, what string, done <-chan struct{}) {

@@ -14,6 +14,7 @@ import (
 	"daisy/node/control"
 	"daisy/node/discovery"
 	"daisy/node/identity"
+	"daisy/node/trust"
 )
 
 // Peer is another node as this one sees it.
@@ -25,8 +26,9 @@ type Peer struct {
 	// Reason explains State in words for people; "" when there is nothing to
 	// explain.
 	Reason      string
-	Protocol    int // version it speaks
-	Cores       int // 0 while unknown
+	Paired      bool // this node trusts it
+	Protocol    int  // version it speaks
+	Cores       int  // 0 while unknown
 	MemoryBytes int64
 }
 
@@ -36,7 +38,9 @@ type PeerState string
 // The states.
 const (
 	PeerFound        PeerState = "found"        // announced; not yet reached
-	PeerReady        PeerState = "ready"        // it can be invited
+	PeerUnpaired     PeerState = "unpaired"     // it answers, but this node does not trust it
+	PeerRefused      PeerState = "refused"      // trusted here, but it does not trust this node
+	PeerReady        PeerState = "ready"        // paired; it can be invited
 	PeerMember       PeerState = "member"       // in the cluster this node is in
 	PeerBusy         PeerState = "busy"         // in another cluster
 	PeerUnreachable  PeerState = "unreachable"  // announced, but does not answer
@@ -70,6 +74,7 @@ type peers struct {
 type peer struct {
 	Peer
 	seen     map[netip.AddrPort]time.Time // announced addresses, and when last
+	pinned   []netip.AddrPort             // addresses that a person gave; they do not age
 	due      time.Time                    // of the next greeting
 	probing  bool
 	failures int
@@ -93,6 +98,7 @@ func (n *Node) Peers() []Peer {
 	for _, p := range n.peers.list {
 		peer := p.Peer
 		peer.Addrs = slices.Clone(p.Addrs)
+		peer.Paired = n.trust.Has(p.ID)
 		if slices.ContainsFunc(members, func(m Member) bool { return m.ID == p.ID }) {
 			peer.State, peer.Reason = PeerMember, ""
 		}
@@ -146,6 +152,45 @@ func (p *peers) found(a discovery.Announcement) {
 	p.poke()
 }
 
+// pin adds a node at addresses that a person gave, and says whether there was
+// room; without addresses it does nothing.
+func (p *peers) pin(id ID, name string, addrs ...netip.AddrPort) bool {
+	if len(addrs) == 0 {
+		return true
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	e := p.list[id]
+	if e == nil {
+		if len(p.list) >= maxPeers && !p.forgetOne() {
+			return false
+		}
+		e = &peer{Peer: Peer{ID: id, Name: name, State: PeerFound}, seen: map[netip.AddrPort]time.Time{}}
+		p.list[id] = e
+	}
+	for _, a := range addrs {
+		if !slices.Contains(e.pinned, a) {
+			e.pinned = append([]netip.AddrPort{a}, e.pinned[:min(len(e.pinned), trust.MaxAddrs-1)]...)
+		}
+	}
+	e.due = now
+	e.refreshAddrs(now)
+	p.node.events.emit(PeersChanged{})
+	p.poke()
+	return true
+}
+
+// pinned are the addresses that a person gave for a node.
+func (p *peers) pinned(id ID) []netip.AddrPort {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if e := p.list[id]; e != nil {
+		return slices.Clone(e.pinned)
+	}
+	return nil
+}
+
 // refreshAddrs drops stale addresses and keeps the most recent ones.
 func (e *peer) refreshAddrs(now time.Time) {
 	addrs := make([]netip.AddrPort, 0, len(e.seen))
@@ -162,7 +207,7 @@ func (e *peer) refreshAddrs(now time.Time) {
 	for _, addr := range addrs[min(len(addrs), maxAddrs):] {
 		delete(e.seen, addr)
 	}
-	addrs = addrs[:min(len(addrs), maxAddrs)]
+	addrs = append(addrs[:min(len(addrs), maxAddrs)], e.pinned...)
 	if len(addrs) == 0 {
 		return // the last ones known are still worth a try
 	}
@@ -174,7 +219,7 @@ func (e *peer) refreshAddrs(now time.Time) {
 // answers does.
 func (p *peers) forgetOne() bool {
 	for id, e := range p.list {
-		if !e.probing && (e.State == PeerUnreachable || e.State == PeerFound) {
+		if !e.probing && len(e.pinned) == 0 && (e.State == PeerUnreachable || e.State == PeerFound) {
 			delete(p.list, id)
 			return true
 		}
@@ -277,7 +322,7 @@ func (p *peers) greeted(id ID, hello control.Hello, err error) {
 	e.refreshAddrs(now)
 	before := e.Peer
 	if err != nil {
-		if !e.left.IsZero() || (len(e.seen) == 0 && e.failures > 0) {
+		if len(e.pinned) == 0 && (!e.left.IsZero() || len(e.seen) == 0 && e.failures > 0) {
 			delete(p.list, id)
 			p.node.events.emit(PeersChanged{})
 			return
@@ -294,6 +339,10 @@ func (p *peers) greeted(id ID, hello control.Hello, err error) {
 		switch {
 		case hello.Version != control.Protocol:
 			e.State, e.Reason = PeerIncompatible, (&control.VersionError{Theirs: hello.Version}).Error()
+		case !p.node.trust.Has(id):
+			e.State, e.Reason = PeerUnpaired, ""
+		case !hello.Paired:
+			e.State, e.Reason = PeerRefused, "it does not know this node, or not any more; pair them again"
 		case hello.Busy:
 			e.State, e.Reason, e.due = PeerBusy, "in another cluster", now.Add(busyEvery)
 		default:

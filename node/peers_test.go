@@ -117,16 +117,23 @@ func TestGreetingsDecideTheState(t *testing.T) {
 	n.peers.list[id] = &peer{Peer: Peer{ID: id, Name: "announced"}, probing: true, due: time.Now().Add(time.Hour)}
 	n.peers.mu.Unlock()
 	for _, c := range []struct {
-		hello  control.Hello
-		err    error
-		want   PeerState
-		reason string
+		trusted bool
+		hello   control.Hello
+		err     error
+		want    PeerState
+		reason  string
 	}{
-		{hello: control.Hello{Version: control.Protocol, Name: "real"}, want: PeerReady},
-		{hello: control.Hello{Version: control.Protocol, Name: "real", Busy: true}, want: PeerBusy, reason: "another cluster"},
-		{hello: control.Hello{Version: control.Protocol + 1, Name: "real"}, want: PeerIncompatible, reason: "version "},
+		{hello: control.Hello{Version: control.Protocol, Name: "real"}, want: PeerUnpaired},
+		{hello: control.Hello{Version: control.Protocol, Name: "real", Paired: true, Busy: true}, want: PeerUnpaired},
+		{trusted: true, hello: control.Hello{Version: control.Protocol, Name: "real"}, want: PeerRefused, reason: "pair them again"},
+		{trusted: true, hello: control.Hello{Version: control.Protocol, Name: "real", Paired: true}, want: PeerReady},
+		{trusted: true, hello: control.Hello{Version: control.Protocol, Name: "real", Paired: true, Busy: true}, want: PeerBusy, reason: "another cluster"},
+		{hello: control.Hello{Version: control.Protocol + 1, Name: "real"}, want: PeerIncompatible, reason: fmt.Sprint("version ", control.Protocol+1)},
 		{err: fmt.Errorf("x: %w", identity.ErrWrongNode), want: PeerUnreachable, reason: "another node"},
 	} {
+		if c.trusted {
+			require.NoError(t, n.trust.Hand(id))
+		}
 		n.peers.greeted(id, c.hello, c.err)
 		got := find(n, "real")
 		assert.Equal(t, c.want, got.State)

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"daisy/inference"
+	"daisy/node/identity"
 )
 
 // processEnv makes the test binary one node instead: its value is the folder,
@@ -29,6 +30,7 @@ const (
 	processLead  = "DAISY_TEST_LEAD"
 	processName  = "DAISY_TEST_NAME"
 	processStop  = "DAISY_TEST_STOP" // if set, it stops itself while it loads
+	processTrust = "DAISY_TEST_TRUST"
 )
 
 // processMain is a whole node in a process of its own, to be killed. It prints
@@ -45,6 +47,7 @@ func processMain() int {
 func processNode() error {
 	t := &testing.T{} // for testConfig, which cannot fail here otherwise
 	config := testConfig(t, os.Getenv(processEnv), os.Getenv(processName), yes, os.Getenv(processModel))
+	config.Trust = []ID{ID(os.Getenv(processTrust))}
 	n, err := Start(context.Background(), config)
 	if err != nil {
 		return err
@@ -93,17 +96,24 @@ var victims atomic.Int32
 // process is a node in another process.
 type process struct {
 	*exec.Cmd
+	id    ID
 	name  string // like that of no other test's node
 	lines *bufio.Scanner
 }
 
-func startProcess(t *testing.T, model string, lead ID) *process {
+// startProcess starts a node that friend and it trust; it leads friend if lead is
+// friend's.
+func startProcess(t *testing.T, model string, friend *Node, lead ID) *process {
 	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
 	cmd := exec.Command(self)
 	name := fmt.Sprintf("victim %d of %d", victims.Add(1), os.Getpid())
-	cmd.Env = append(os.Environ(), processEnv+"="+t.TempDir(), processModel+"="+model, processLead+"="+string(lead), processName+"="+name)
+	dir := t.TempDir()
+	its, err := identity.Load(dir)
+	require.NoError(t, err)
+	require.NoError(t, friend.Trust(its.ID()))
+	cmd.Env = append(os.Environ(), processEnv+"="+dir, processTrust+"="+string(friend.Self().ID), processModel+"="+model, processLead+"="+string(lead), processName+"="+name)
 	cmd.Stderr = os.Stderr
 	stdin, err := cmd.StdinPipe()
 	require.NoError(t, err)
@@ -115,7 +125,7 @@ func startProcess(t *testing.T, model string, lead ID) *process {
 		cmd.Process.Kill()
 		cmd.Wait()
 	})
-	return &process{cmd, name, bufio.NewScanner(stdout)}
+	return &process{cmd, its.ID(), name, bufio.NewScanner(stdout)}
 }
 
 func (p *process) waitIn(t *testing.T) {
@@ -132,7 +142,7 @@ func TestMemberKilledInMidAnswer(t *testing.T) {
 	counted := func(context.Context, Invitation) bool { asked.Add(1); return true }
 	leader, third := startNode(t, "leader", yes, path), startNode(t, "third", counted, path)
 	want := undisturbed(t, leader, 200)
-	victim := startProcess(t, path, "")
+	victim := startProcess(t, path, leader, "")
 	until(t, leader, "the victim is found", func() bool { return find(leader, victim.name).State == PeerReady })
 	id := find(leader, victim.name).ID
 	cluster, err := leader.Join(t.Context(), append(meet(t, leader, third), id), modelOf(t, leader), fast)
@@ -190,7 +200,7 @@ func TestMemberKilledInMidAnswer(t *testing.T) {
 func TestLeaderKilled(t *testing.T) {
 	path := writeModel(t, 1)
 	member := startNode(t, "member", yes, path)
-	victim := startProcess(t, path, member.Self().ID)
+	victim := startProcess(t, path, member, member.Self().ID)
 	victim.waitIn(t)
 	until(t, member, "the cluster is published", func() bool { return member.Cluster() != nil })
 	c := member.Cluster()
@@ -208,7 +218,7 @@ func TestLeaderKilled(t *testing.T) {
 func TestMemberFrozenInMidAnswer(t *testing.T) {
 	path := writeModel(t, 1)
 	leader := startNode(t, "leader", yes, path)
-	victim := startProcess(t, path, "")
+	victim := startProcess(t, path, leader, "")
 	until(t, leader, "the victim is found", func() bool { return find(leader, victim.name).State == PeerReady })
 	cluster, err := leader.Join(t.Context(), []ID{find(leader, victim.name).ID}, modelOf(t, leader), fast)
 	require.NoError(t, err)

@@ -129,7 +129,7 @@ func TestGoingOnFails(t *testing.T) {
 			}
 			leader := nodes["leader"]
 			want := undisturbed(t, leader, 200)
-			victim := startProcess(t, writeSteadyModel(t), "")
+			victim := startProcess(t, writeSteadyModel(t), leader, "")
 			until(t, leader, "the victim is found", func() bool { return find(leader, victim.name).State == PeerReady })
 			members := append(meet(t, leader, nodes["b"], nodes["c"]), find(leader, victim.name).ID)
 			cluster, err := leader.Join(t.Context(), members, modelOf(t, leader), JoinOptions{Threads: 1, Context: 256})

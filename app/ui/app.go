@@ -37,6 +37,7 @@ type desk struct {
 	chat    *chatWindow
 	cluster *clusterWindow
 	consent *consent
+	pairing *pairWindow
 
 	standing *frames // of stand
 	unwatch  func()
@@ -97,6 +98,7 @@ func (d *desk) start() {
 		d.tray = newTray(d, bar)
 	}
 	d.consent = newConsent(d)
+	d.pairing = newPairWindow(d)
 	d.standing = d.newFrames(d.stand)
 	d.unwatch = d.cfg.Cluster.Subscribe(d.standing.signal)
 	if d.cfg.Back != nil {
@@ -119,6 +121,7 @@ func (d *desk) close() {
 		d.standing.stop()
 	}
 	d.consent.close()
+	d.pairing.close()
 	if d.tray != nil {
 		d.tray.close()
 	}

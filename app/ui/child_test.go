@@ -51,6 +51,8 @@ func runChild(ctx context.Context, dir string) error {
 	defer s.Close()
 	c := session.NewCluster(session.FromNode(n, node.JoinOptions{Threads: 1}), session.FromLibrary(library, filepath.Join(dir, "models")), s)
 	defer c.Close()
+	pairings := session.NewPairings(session.PairerOf(n), func(id string) { c.Tick(id, true) })
+	defer pairings.Close()
 
 	stalls := make(chan time.Duration, 1)
 	ctx, cancel := context.WithCancel(ctx)
@@ -67,7 +69,7 @@ func runChild(ctx context.Context, dir string) error {
 		stalls <- longestStall(ctx)
 	}()
 	return Run(ctx, Config{
-		Session: s, Cluster: c, Invitations: &invitations, Version: "test",
+		Session: s, Cluster: c, Invitations: &invitations, Pairings: pairings, Version: "test",
 		Ready: func() { fmt.Println("ready"); close(ready) },
 	})
 }

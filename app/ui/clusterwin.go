@@ -16,12 +16,13 @@ type clusterWindow struct {
 	desk   *desk
 	win    fyne.Window
 	frames *frames
-	cancel func()
+	cancel []func()
 
 	title    *widget.Label
 	subtitle *widget.Label
 	peers    *peerList
 	models   *modelPick
+	friends  *friendList
 	members  *memberList
 	progress *progressLine
 	err      *errorLine
@@ -36,9 +37,10 @@ func newClusterWindow(d *desk) *clusterWindow {
 	c.title = line("", sizeTitle, widget.MediumImportance)
 	c.title.TextStyle.Bold = true
 	c.subtitle = text("", theme.SizeNameText, widget.LowImportance)
-	c.peers = newPeerList(d.cfg.Cluster.Tick)
+	c.peers = newPeerList(c.tick)
 	c.models = newModelPick(c.win, d)
 	c.members = newMemberList()
+	c.friends = newFriendList(c.win, d.cfg.Pairings)
 	c.progress = newProgressLine()
 	c.err = newErrorLine()
 	c.join = widget.NewButton("", d.cfg.Cluster.Join)
@@ -51,7 +53,7 @@ func newClusterWindow(d *desk) *clusterWindow {
 		heading(tr("cluster.model")), card(c.models.box),
 	)
 	body := container.New(column{maxWidth: 560, gap: 4, margin: 18},
-		c.title, c.subtitle, gap(4), c.setup, c.members.box)
+		c.title, c.subtitle, gap(4), c.setup, c.members.box, c.friends.box)
 	foot := container.New(column{maxWidth: 560, gap: 4, margin: 14},
 		c.err.box, c.progress.box, container.NewGridWithRows(1, c.leave, c.join))
 	c.win.SetContent(container.NewBorder(nil,
@@ -60,13 +62,28 @@ func newClusterWindow(d *desk) *clusterWindow {
 	c.win.SetPadded(false)
 	c.win.Resize(fyne.NewSize(560, 600))
 	c.update()
-	c.cancel = d.cfg.Cluster.Subscribe(c.frames.signal)
+	c.cancel = []func(){d.cfg.Cluster.Subscribe(c.frames.signal), d.cfg.Pairings.Subscribe(c.frames.signal)}
 	return c
 }
 
 func (c *clusterWindow) close() {
-	c.cancel()
+	for _, cancel := range c.cancel {
+		cancel()
+	}
 	c.frames.stop()
+}
+
+// tick wants a Mac in the next cluster. One that is not paired is paired first;
+// it is ticked when that has come about.
+func (c *clusterWindow) tick(id string, on bool) {
+	for _, p := range c.desk.cfg.Cluster.State().Peers {
+		if on && p.ID == id && pairable(p.Peer) {
+			c.desk.cfg.Pairings.Begin(id, p.Name)
+			c.peers.rows[id].show(p, true) // not ticked yet
+			return
+		}
+	}
+	c.desk.cfg.Cluster.Tick(id, on)
 }
 
 // update shows the state as it is now.
@@ -77,6 +94,7 @@ func (c *clusterWindow) update() {
 	c.peers.show(s)
 	c.models.show(s)
 	c.members.show(s)
+	c.friends.show()
 	c.progress.show(s)
 	c.err.show(s.Err)
 	visible(c.setup, s.Phase != session.Joined)

@@ -21,6 +21,7 @@ type Config struct {
 	Session     *session.Session
 	Cluster     *session.Cluster
 	Invitations *session.Invitations
+	Pairings    *session.Pairings
 	Version     string // as shown to people
 	OpenChat    bool   // show the chat window at once
 	OpenCluster bool   // show the cluster window at once

@@ -23,6 +23,7 @@ type testDesk struct {
 	*desk
 	store *history.Store
 	node  *stillNode
+	pairs *stillPairer
 	queue chan func()
 }
 
@@ -107,19 +108,23 @@ func newTestDesk(t *testing.T, models ...session.Model) *testDesk {
 	s := session.New(session.Config{Store: store})
 	node := &stillNode{}
 	cluster := session.NewCluster(node, shelf(models), s)
+	pairer := &stillPairer{}
+	pairings := session.NewPairings(pairer, func(id string) { cluster.Tick(id, true) })
 	app := test.NewTempApp(t)
 	require.NoError(t, loadTranslations())
 	d := &testDesk{
-		desk:  newDesk(t.Context(), Config{Session: s, Cluster: cluster, Invitations: &session.Invitations{}}, app),
-		store: store, node: node, queue: make(chan func(), 4096),
+		desk:  newDesk(t.Context(), Config{Session: s, Cluster: cluster, Invitations: &session.Invitations{}, Pairings: pairings}, app),
+		store: store, node: node, pairs: pairer, queue: make(chan func(), 4096),
 	}
 	d.do = func(f func()) { d.queue <- f }
 	d.consent = newConsent(d.desk)
+	d.pairing = newPairWindow(d.desk)
 	t.Cleanup(func() {
 		s.Close()
 		require.NoError(t, cluster.Close())
 		d.down.Store(true)
 		d.close()
+		pairings.Close()
 		d.wg.Wait()
 		require.NoError(t, store.Close())
 	})

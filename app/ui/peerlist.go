@@ -90,7 +90,7 @@ func (r *peerRow) show(p session.PeerRow, choosable bool) {
 		r.check.SetChecked(on)
 		r.check.OnChanged = changed
 	}
-	enabled(r.check, p.Ready && choosable)
+	enabled(r.check, (p.Ready || pairable(p.Peer)) && choosable)
 	if words := peerWords(p.Peer); r.reason.Text != words {
 		r.reason.SetText(words)
 	}

@@ -16,8 +16,9 @@ const (
 	colorCard    fyne.ThemeColorName = "daisy.card"
 	colorLine    fyne.ThemeColorName = "daisy.line"
 
-	sizeSmall fyne.ThemeSizeName = "daisy.small"
-	sizeTitle fyne.ThemeSizeName = "daisy.title"
+	sizeSmall  fyne.ThemeSizeName = "daisy.small"
+	sizeTitle  fyne.ThemeSizeName = "daisy.title"
+	sizeDigits fyne.ThemeSizeName = "daisy.digits"
 )
 
 // daisyTheme is calm paper with leaf green, light or dark as the system is.
@@ -94,8 +95,9 @@ var sizes = map[fyne.ThemeSizeName]float32{
 	theme.SizeNameInlineIcon:         18,
 	theme.SizeNameSeparatorThickness: 1,
 
-	sizeSmall: 12,
-	sizeTitle: 18,
+	sizeSmall:  12,
+	sizeTitle:  18,
+	sizeDigits: 52,
 }
 
 func (daisyTheme) Size(name fyne.ThemeSizeName) float32 {

@@ -321,6 +321,7 @@ func TestRealWindows(t *testing.T) {
 	})
 	require.NoError(t, err)
 	defer other.Close()
+	a.pair(t, other, name)
 	a.menu(t, "the other Mac can be chosen", func(m []traytest.MenuEntry) bool {
 		e := find(m, otherName)
 		return e != nil && e.Enabled && !e.Checked
@@ -404,6 +405,36 @@ func TestRealWindows(t *testing.T) {
 	defer a.mu.Unlock()
 	require.Empty(t, ownRaces(a.out.String()))
 	t.Log(strings.TrimSpace(a.out.String()))
+}
+
+// pair pairs another machine, which begins, with the app, in whose window the
+// person confirms.
+func (a *realApp) pair(t *testing.T, other *node.Node, name string) {
+	t.Helper()
+	var self node.ID
+	require.Eventually(t, func() bool {
+		for _, p := range other.Peers() {
+			if p.Name == name && p.State == node.PeerUnpaired {
+				self = p.ID
+			}
+		}
+		return self != ""
+	}, time.Minute, 20*time.Millisecond)
+	attempt, err := other.Pair(a.ctx, self)
+	require.NoError(t, err)
+	window := a.window(t, "^Daisy.*Pairing$")
+	a.screenshot(t, "pairing")
+	attempt.Confirm()
+	a.click(t, window, 120, 40)
+	select {
+	case <-attempt.Done():
+	case <-a.ctx.Done():
+	}
+	require.NoError(t, attempt.Err())
+	a.screenshot(t, "paired")
+	a.xdotool(t, "windowraise", window, "windowfocus", "--sync", window)
+	a.click(t, window, 240, 40) // OK
+	require.Eventually(t, func() bool { return a.find("^Daisy.*Pairing$") == "" }, time.Minute, 20*time.Millisecond)
 }
 
 // ownRaces are the race detector's reports in which code of ours has a part.

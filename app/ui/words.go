@@ -11,6 +11,8 @@ import (
 	"daisy/app/session"
 	"daisy/inference"
 	"daisy/node"
+	"daisy/node/control"
+	"daisy/node/pairing"
 )
 
 // errorWords says an error in the person's language where it is a known one.
@@ -23,10 +25,26 @@ func errorWords(err error) string {
 		{session.ErrBusy, "error.busy"},
 		{inference.ErrContextFull, "error.context_full"},
 		{history.ErrNotFound, "error.not_found"},
+		{pairing.ErrRefused, "pair.error_refused"},
+		{pairing.ErrPeerRefused, "pair.error_peer_refused"},
+		{pairing.ErrExpired, "pair.error_expired"},
+		{pairing.ErrMismatch, "pair.error_mismatch"},
+		{pairing.ErrReflected, "pair.error_mismatch"},
+		{pairing.ErrBusy, "pair.error_busy"},
+		{pairing.ErrPeerBusy, "pair.error_peer_busy"},
+		{pairing.ErrPeerLocked, "pair.error_peer_locked"},
+		{pairing.ErrBroken, "pair.error_broken"},
+		{pairing.ErrClosed, "pair.error_broken"},
+		{pairing.ErrVersion, "pair.error_version"},
+		{control.ErrNoPairing, "pair.error_version"},
 	} {
 		if errors.Is(err, known.err) {
 			return tr(known.key)
 		}
+	}
+	var locked *pairing.LockedError
+	if errors.As(err, &locked) {
+		return tr("pair.error_locked", args{"Time": locked.Until.Local().Format("15:04:05")})
 	}
 	var of *node.NodeError
 	if errors.As(err, &of) {
@@ -47,6 +65,7 @@ func nodeErrorWords(e *node.NodeError) string {
 		{node.ErrRefused, "error.node_refused"},
 		{node.ErrEnded, "error.node_ended"},
 		{node.ErrFailed, "error.node_failed"},
+		{node.ErrNotPaired, "error.node_unpaired"},
 	} {
 		if e.What == known.err {
 			words = tr(known.key, args{"Name": e.Name})
@@ -62,6 +81,8 @@ func nodeErrorWords(e *node.NodeError) string {
 func peerWords(p session.Peer) string {
 	states := map[string]string{
 		string(node.PeerFound):        "peer.found",
+		string(node.PeerUnpaired):     "peer.unpaired",
+		string(node.PeerRefused):      "peer.refused",
 		string(node.PeerReady):        "peer.ready",
 		string(node.PeerMember):       "peer.member",
 		string(node.PeerBusy):         "peer.busy",
@@ -72,11 +93,16 @@ func peerWords(p session.Peer) string {
 	switch {
 	case !ok:
 		return p.Reason
-	case p.Reason == "" || key == "peer.busy":
+	case p.Reason == "" || key == "peer.busy" || key == "peer.refused":
 		return tr(key)
 	default:
 		return tr(key) + ": " + p.Reason
 	}
+}
+
+// pairable says whether a Mac has to be paired before it can be invited.
+func pairable(p session.Peer) bool {
+	return p.State == string(node.PeerUnpaired) || p.State == string(node.PeerRefused)
 }
 
 // byteWords gives bytes as people read them on a Mac: powers of ten.

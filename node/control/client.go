@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"crypto/ed25519"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 const (
 	helloPath = "/hello"
 	groupPath = "/group"
+	pairPath  = "/pair"
 	maxHello  = 4 << 10
 )
 
@@ -96,9 +98,32 @@ func parseHello(data []byte, id identity.ID) (Hello, error) {
 // Group opens a membership's stream to a node. It blocks until the node has
 // answered; the stream lives until Abort, or until ctx ends.
 func (d *Dialer) Group(ctx context.Context, id identity.ID) (*Stream, error) {
+	lines, err := d.open(ctx, id, groupPath)
+	if err != nil {
+		return nil, err
+	}
+	return &Stream{lines}, nil
+}
+
+// ErrNoPairing: the node's Daisy is from before there was pairing; it must be
+// updated.
+var ErrNoPairing = errors.New("its Daisy is too old to be paired; install the same Daisy on both")
+
+// Pair opens a pairing's stream to a node. It blocks and lives as Group's does.
+func (d *Dialer) Pair(ctx context.Context, id identity.ID) (*Lines, error) {
+	lines, err := d.open(ctx, id, pairPath)
+	var refused *RefusedError
+	if errors.As(err, &refused) && refused.Status == http.StatusNotFound {
+		err = ErrNoPairing
+	}
+	return lines, err
+}
+
+// open opens a stream of lines to a path of a node.
+func (d *Dialer) open(ctx context.Context, id identity.ID, path string) (*Lines, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	body, pipe := io.Pipe()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+string(id)+groupPath, body)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+string(id)+path, body)
 	if err != nil {
 		cancel()
 		return nil, err
@@ -111,6 +136,12 @@ func (d *Dialer) Group(ctx context.Context, id identity.ID) (*Stream, error) {
 		err = refusal(resp)
 		resp.Body.Close()
 	}
+	var peer ed25519.PublicKey
+	if err == nil {
+		if peer, err = identity.PeerKey(*resp.TLS); err != nil {
+			resp.Body.Close()
+		}
+	}
 	if err != nil {
 		cancel()
 		pipe.Close()
@@ -120,14 +151,24 @@ func (d *Dialer) Group(ctx context.Context, id identity.ID) (*Stream, error) {
 		_, err := pipe.Write(line)
 		return err
 	}
-	return newStream(resp.Body, write, func() {
+	return newLines(peer, resp.Body, write, func() {
 		cancel()
 		pipe.CloseWithError(net.ErrClosed)
 		resp.Body.Close()
 	}), nil
 }
 
+// RefusedError: the node answered, and will not do what it was asked.
+type RefusedError struct {
+	Status int    // of HTTP
+	Reason string // its own words, fit to be shown
+}
+
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("the node refuses: %s (%d)", e.Reason, e.Status)
+}
+
 func refusal(resp *http.Response) error {
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxReason))
-	return fmt.Errorf("the node refuses: %s (%d)", CleanReason(string(text)), resp.StatusCode)
+	return &RefusedError{resp.StatusCode, CleanReason(string(text))}
 }

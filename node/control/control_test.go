@@ -36,7 +36,13 @@ func serve(t *testing.T, own *identity.Identity, config ServerConfig) *Server {
 	t.Helper()
 	config.Identity, config.Listen, config.Log = own, "127.0.0.1:0", slog.New(slog.DiscardHandler)
 	if config.Hello == nil {
-		config.Hello = func() Hello { return Hello{ID: own.ID(), Name: "served", Cores: 2} }
+		config.Hello = func(identity.ID) Hello { return Hello{ID: own.ID(), Name: "served", Cores: 2} }
+	}
+	if config.Admit == nil {
+		config.Admit = func(identity.ID) error { return nil }
+	}
+	if config.Pair == nil {
+		config.Pair = func(context.Context, *Lines) {}
 	}
 	if config.Data == nil {
 		config.Data = func(identity.ID, Preamble) func(net.Conn) { return nil }
@@ -82,7 +88,7 @@ func TestHello(t *testing.T) {
 func TestHelloFromTheWrongNode(t *testing.T) {
 	impostor, meant := newIdentity(t), newIdentity(t)
 	asked := false
-	s := serve(t, impostor, ServerConfig{Hello: func() Hello { asked = true; return Hello{} }})
+	s := serve(t, impostor, ServerConfig{Hello: func(identity.ID) Hello { asked = true; return Hello{} }})
 	d, _ := dialer(t, s.Addr())
 	_, err := d.Hello(timeout(t), meant.ID())
 	require.ErrorIs(t, err, identity.ErrWrongNode)

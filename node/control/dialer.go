@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -53,6 +54,20 @@ func (d *Dialer) Close() {
 	d.dials.Wait()
 	d.conns.close()
 	d.http.CloseIdleConnections()
+}
+
+// Who asks which node answers at an address; nothing is known of it but that it
+// holds its key.
+func (d *Dialer) Who(ctx context.Context, addr netip.AddrPort) (identity.ID, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	var id identity.ID
+	conn, err := d.shake(ctx, addr, d.identity.UnpinnedConfig(controlProtocol))
+	if err == nil {
+		id, err = identity.PeerID(conn.ConnectionState())
+		conn.Close()
+	}
+	return id, err
 }
 
 // DialData connects to a rank of a group and waits until it has accepted the
@@ -151,16 +166,20 @@ func (d *Dialer) dial(ctx context.Context, to identity.ID, extra []netip.AddrPor
 }
 
 func (d *Dialer) handshake(ctx context.Context, addr netip.AddrPort, to identity.ID, protocol string) (*tls.Conn, error) {
+	return d.shake(ctx, addr, d.identity.ClientConfig(to, protocol))
+}
+
+func (d *Dialer) shake(ctx context.Context, addr netip.AddrPort, config *tls.Config) (*tls.Conn, error) {
 	dialer := net.Dialer{KeepAliveConfig: keepAlive}
 	raw, err := dialer.DialContext(ctx, "tcp", addr.String())
 	if err != nil {
 		return nil, err
 	}
 	raw = tcp.Wire(raw)
-	if protocol == controlProtocol {
+	if slices.Contains(config.NextProtos, controlProtocol) {
 		raw = d.conns.add(raw)
 	}
-	conn := tls.Client(raw, d.identity.ClientConfig(to, protocol))
+	conn := tls.Client(raw, config)
 	if err := conn.HandshakeContext(ctx); err != nil {
 		raw.Close()
 		return nil, fmt.Errorf("%s: %w", addr, err)

@@ -2,7 +2,9 @@
 // TLS 1.3 on it between identities, and below that the protocol that the ALPN
 // name says:
 //
-//   - "h2": HTTP/2 with JSON. GET /hello says who a node is. POST /group is one
+//   - "h2": HTTP/2 with JSON. GET /hello says who a node is. POST /pair is one
+//     pairing (package pairing), the only other thing a stranger may ask for.
+//     POST /group is one
 //     membership: a stream of messages both ways for as long as the group lives
 //     (package node has their order). When either side goes away, so does the
 //     stream, and that is how each notices.
@@ -16,5 +18,6 @@
 //
 // Limits on what strangers can send: messages of 64 KiB, 32 members a group, 16
 // addresses a member, 64 handshakes at once of 5 seconds each, 256 connections
-// that keep 128 KiB each of what was not read, 8 group streams at once.
+// that keep 128 KiB each of what was not read, 8 group streams and
+// 4 pairings at once.
 package control

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"crypto/ed25519"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -34,14 +35,16 @@ func (e *VersionError) Error() string {
 		e.Theirs, Protocol)
 }
 
-// Hello is what a node says of itself to anybody.
+// Hello is what a node says of itself: the first three to anybody, the rest to
+// those it is paired with.
 type Hello struct {
 	Version     int         `json:"v"`
 	ID          identity.ID `json:"id"`
 	Name        string      `json:"name"`
-	Cores       int         `json:"cores"`
-	MemoryBytes int64       `json:"memory_bytes"`
-	Busy        bool        `json:"busy"` // in a group
+	Paired      bool        `json:"paired,omitempty"` // it trusts whom it says this to
+	Cores       int         `json:"cores,omitempty"`
+	MemoryBytes int64       `json:"memory_bytes,omitempty"`
+	Busy        bool        `json:"busy,omitempty"` // in a group
 }
 
 // Message is one message of a group's stream: exactly one of the pointers is
@@ -68,6 +71,8 @@ type Invite struct {
 	Cache     int      `json:"cache"`     // precision of the KV cache, as inference.CacheType
 	// WithinMS is how long the leader waits for an answer.
 	WithinMS int64 `json:"within_ms"`
+	// Signature is the leader's under epoch and members; see Sign.
+	Signature []byte `json:"signature,omitempty"`
 }
 
 // Model names the model that every member must have.
@@ -227,6 +232,8 @@ func (i *Invite) check() error {
 		return fmt.Errorf("%d answers at once of %d positions", i.Sequences, i.Context)
 	case i.Cache < 0 || i.Cache > maxCount:
 		return fmt.Errorf("a KV cache of kind %d", i.Cache)
+	case len(i.Signature) > ed25519.SignatureSize:
+		return fmt.Errorf("a signature of %d bytes", len(i.Signature))
 	case i.WithinMS <= 0:
 		return errors.New("an invitation without time to answer")
 	}

@@ -21,6 +21,7 @@ const (
 	maxHandshakes    = 64
 	maxConns         = 256
 	maxGroups        = 8 // memberships and refusals at once
+	maxPairs         = 4 // pairings, of which all but one are refused
 	handshakeTimeout = 5 * time.Second
 )
 
@@ -30,8 +31,13 @@ type ServerConfig struct {
 	Identity *identity.Identity
 	Listen   string // "host:port"; ":0" for any free port on all addresses
 	Log      *slog.Logger
-	// Hello is what this node says of itself.
-	Hello func() Hello
+	// Hello is what this node says of itself to that node, a stranger perhaps.
+	Hello func(to identity.ID) Hello
+	// Admit is asked before anything but a greeting or a pairing is taken from a
+	// node; its error, in words, refuses it.
+	Admit func(from identity.ID) error
+	// Pair serves one pairing's stream, a stranger's as a rule, like Group.
+	Pair func(ctx context.Context, s *Lines)
 	// Group serves one membership's stream; it may take as long as that lasts,
 	// and must return when ctx ends. The stream is void afterwards.
 	Group func(ctx context.Context, from identity.ID, s *Stream)
@@ -50,6 +56,7 @@ type Server struct {
 	conns    conns         // all but the data connections that were handed over
 	slots    chan struct{} // handshakes
 	groups   chan struct{}
+	pairs    chan struct{}
 
 	sendTimeout time.Duration
 	work        sync.WaitGroup // every goroutine
@@ -64,13 +71,14 @@ func Listen(config ServerConfig) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{config: config, listener: listener, slots: make(chan struct{}, maxHandshakes), groups: make(chan struct{}, maxGroups), sendTimeout: sendTimeout}
+	s := &Server{config: config, listener: listener, slots: make(chan struct{}, maxHandshakes), groups: make(chan struct{}, maxGroups), pairs: make(chan struct{}, maxPairs), sendTimeout: sendTimeout}
 	s.queue = &queue{addr: listener.Addr(), conns: make(chan net.Conn), closed: make(chan struct{})}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP2(true)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+helloPath, s.hello)
 	mux.HandleFunc("POST "+groupPath, s.group)
+	mux.HandleFunc("POST "+pairPath, s.pair)
 	s.http = &http.Server{
 		Handler:           mux,
 		Protocols:         protocols,
@@ -205,28 +213,54 @@ func (s *Server) data(conn *tls.Conn, raw net.Conn) error {
 	return nil
 }
 
-func (s *Server) hello(w http.ResponseWriter, _ *http.Request) {
-	h := s.config.Hello()
+func (s *Server) hello(w http.ResponseWriter, r *http.Request) {
+	to, err := identity.PeerID(*r.TLS)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusForbidden)
+		return
+	}
+	h := s.config.Hello(to)
 	h.Version = Protocol
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(h) // the asker may have gone away
 }
 
 func (s *Server) group(w http.ResponseWriter, r *http.Request) {
+	from, err := identity.PeerID(*r.TLS)
+	if err == nil {
+		err = s.config.Admit(from)
+	}
+	if err != nil {
+		http.Error(w, CleanReason(err.Error()), http.StatusForbidden)
+		return
+	}
+	s.serve(w, r, s.groups, "too many invitations at once", func(lines *Lines) {
+		s.config.Group(r.Context(), from, &Stream{lines})
+	})
+}
+
+func (s *Server) pair(w http.ResponseWriter, r *http.Request) {
+	s.serve(w, r, s.pairs, "too many pairings at once", func(lines *Lines) {
+		s.config.Pair(r.Context(), lines)
+	})
+}
+
+// serve makes lines of a request, which holds one of the slots meanwhile.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, slots chan struct{}, full string, handle func(*Lines)) {
 	if !s.begin() { // http.Server.Close does not wait for handlers
 		return
 	}
 	defer s.work.Done()
-	from, err := identity.PeerID(*r.TLS)
+	peer, err := identity.PeerKey(*r.TLS)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusForbidden)
 		return
 	}
 	select {
-	case s.groups <- struct{}{}:
-		defer func() { <-s.groups }()
+	case slots <- struct{}{}:
+		defer func() { <-slots }()
 	default:
-		http.Error(w, "too many invitations at once", http.StatusServiceUnavailable)
+		http.Error(w, full, http.StatusServiceUnavailable)
 		return
 	}
 	control := http.NewResponseController(w)
@@ -249,9 +283,9 @@ func (s *Server) group(w http.ResponseWriter, r *http.Request) {
 	// Receive fails at once; Send has its deadline, and what was sent must not
 	// be lost. The other side notices when Group returns.
 	abort := func() { _ = control.SetReadDeadline(time.Unix(1, 0)) }
-	stream := newStream(r.Body, write, abort)
-	defer stream.void()
-	s.config.Group(r.Context(), from, stream)
+	lines := newLines(peer, r.Body, write, abort)
+	defer lines.void()
+	handle(lines)
 }
 
 // queue is the net.Listener through which control connections, already past

@@ -31,6 +31,10 @@ type Identity struct {
 // ID returns the node's ID.
 func (i *Identity) ID() ID { return i.id }
 
+// PublicKey returns the half of the key that others may know. It must not be
+// changed.
+func (i *Identity) PublicKey() ed25519.PublicKey { return i.key.Public().(ed25519.PublicKey) }
+
 // Load reads the key in dir, or makes one when there is none: dir is then
 // created if needed (mode 0700) and the file appears whole or not at all. Two
 // processes that start at once agree on one key.

@@ -40,16 +40,25 @@ func newCertificate(id ID, key ed25519.PrivateKey) (certificate, error) {
 	return certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}, nil
 }
 
-// PeerID returns who is at the other end of a finished handshake. TLS has then
-// proved that it holds the key.
-func PeerID(state tls.ConnectionState) (ID, error) {
+// PeerKey returns the key of who is at the other end of a finished handshake.
+// TLS has then proved that it holds the private half.
+func PeerKey(state tls.ConnectionState) (ed25519.PublicKey, error) {
 	if len(state.PeerCertificates) != 1 {
-		return "", fmt.Errorf("the other side shows %d certificates, not one", len(state.PeerCertificates))
+		return nil, fmt.Errorf("the other side shows %d certificates, not one", len(state.PeerCertificates))
 	}
 	key, ok := state.PeerCertificates[0].PublicKey.(ed25519.PublicKey)
 	if !ok {
-		return "", fmt.Errorf("the other side's certificate carries a %T, not an Ed25519 key",
+		return nil, fmt.Errorf("the other side's certificate carries a %T, not an Ed25519 key",
 			state.PeerCertificates[0].PublicKey)
+	}
+	return key, nil
+}
+
+// PeerID is the ID that goes with PeerKey.
+func PeerID(state tls.ConnectionState) (ID, error) {
+	key, err := PeerKey(state)
+	if err != nil {
+		return "", err
 	}
 	return IDOf(key), nil
 }
@@ -63,6 +72,22 @@ func (i *Identity) ServerConfig(protocols ...string) *tls.Config {
 	config.VerifyConnection = func(state tls.ConnectionState) error {
 		if state.NegotiatedProtocol == "" {
 			return errors.New("the other side names no protocol")
+		}
+		_, err := PeerID(state)
+		return err
+	}
+	return config
+}
+
+// UnpinnedConfig accepts any node that proves a key and speaks protocol: for
+// asking who answers at an address that a person gave. Nothing must be sent on
+// such a connection.
+func (i *Identity) UnpinnedConfig(protocol string) *tls.Config {
+	config := i.config([]string{protocol})
+	config.InsecureSkipVerify = true // as in ClientConfig; the caller reads PeerID
+	config.VerifyConnection = func(state tls.ConnectionState) error {
+		if state.NegotiatedProtocol != protocol {
+			return fmt.Errorf("the node does not speak %s", protocol)
 		}
 		_, err := PeerID(state)
 		return err
