@@ -242,13 +242,13 @@ func TestGroupRefusesBadBodies(t *testing.T) {
 		"\n":                                  "no message",
 		"[1]\n":                               "no message",
 		"{}\n":                                "version 0",
-		`{"v":2,"start":{}}` + "\n":           "version 2",
-		`{"v":1}` + "\n":                      "0 contents",
-		`{"v":1,"start":{},"end":{}}` + "\n":  "2 contents",
-		`{"v":1,"start":{"epoch":-1}}` + "\n": "no message",
+		`{"v":3,"start":{}}` + "\n":           "version 3",
+		`{"v":2}` + "\n":                      "0 contents",
+		`{"v":2,"start":{},"end":{}}` + "\n":  "2 contents",
+		`{"v":2,"start":{"epoch":-1}}` + "\n": "no message",
 		strings.Repeat("[", maxMessage+1):     "more than",
-		`{"v":1,"start":{"beat_ports":[` + strings.Repeat("1,", maxMembers) + "1]}}\n": "heartbeats of 33 ranks",
-		`{"v":1,"start":{"beat_ports":[65536]}}` + "\n":                                "no message",
+		`{"v":2,"start":{"beat_ports":[` + strings.Repeat("1,", maxMembers) + "1]}}\n": "heartbeats of 33 ranks",
+		`{"v":2,"start":{"beat_ports":[65536]}}` + "\n":                                "no message",
 	} {
 		stream, err := d.Group(timeout(t), own.ID())
 		require.NoError(t, err)
@@ -397,13 +397,13 @@ func TestInviteChecks(t *testing.T) {
 // TestMessagesOfBothAges: who knows no heartbeat says nothing of one, and ignores
 // what is said.
 func TestMessagesOfBothAges(t *testing.T) {
-	m, err := decode([]byte(`{"v":1,"start":{"epoch":7}}`))
+	m, err := decode([]byte(`{"v":2,"start":{"epoch":7}}`))
 	require.NoError(t, err)
 	assert.Equal(t, Start{Epoch: 7}, *m.Start)
 	line, err := encode(Message{Answer: &Answer{Accept: true}})
 	require.NoError(t, err)
 	assert.NotContains(t, string(line), "beat")
-	_, err = decode([]byte(`{"v":1,"start":{"epoch":7,"from a later version":[1]}}`))
+	_, err = decode([]byte(`{"v":2,"start":{"epoch":7,"from a later version":[1]}}`))
 	require.NoError(t, err)
 }
 
