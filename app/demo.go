@@ -156,7 +156,7 @@ func (d *demo) startMembers(ctx context.Context, procs *processes) ([]member, er
 
 // lead runs the leader's process, which asks the prompt, and passes its words on.
 func (d *demo) lead(ctx context.Context, procs *processes, members []member, out io.Writer) (*togetherAnswer, error) {
-	args := append([]string{"run", "--json", "--stream", "--keep", "--name", "demo-0",
+	args := append([]string{"run", "--json", "--stream", "--keep", "--whole", "--name", "demo-0",
 		"--dir", filepath.Join(d.dir, "demo-0"), "--interface", loopback(), "--listen", "127.0.0.1:0",
 		"--threads", strconv.Itoa(d.threads)}, d.asked...)
 	if d.nodes > 1 {

@@ -21,6 +21,7 @@ import (
 // asking are the flags of commands that answer a prompt.
 type asking struct {
 	threads   int
+	whole     bool // without a member the cluster ends
 	context   int
 	maxTokens int
 	sampling  sample.Params
@@ -148,6 +149,7 @@ func runCommand(place *folder) *cobra.Command {
 	group.flags(cmd)
 	f := cmd.Flags()
 	f.BoolVar(&ask.raw, "raw", false, "continue the prompt as it is, without the model's chat template; not with --keep or --with")
+	f.BoolVar(&ask.whole, "whole", false, "with --with: end when a node is lost, instead of going on without it")
 	f.BoolVar(&keep, "keep", false, "keep question and answer in the history")
 	f.BoolVar(&stream, "stream", false, "with --keep or --with: a JSON object for each piece of text, the result last")
 	return cmd

@@ -83,7 +83,7 @@ func (g *together) run(ctx context.Context, path, prompt string, ask *asking, sh
 	if err != nil {
 		return res, err
 	}
-	cluster, err := n.Join(ctx, members, model, node.JoinOptions{Context: ask.context, Threads: ask.threads, Cache: cache})
+	cluster, err := n.Join(ctx, members, model, node.JoinOptions{Whole: ask.whole, Context: ask.context, Threads: ask.threads, Cache: cache})
 	if err != nil {
 		return res, err
 	}

@@ -20,6 +20,7 @@ type Cluster struct {
 	rank   int
 	leader ID
 	model  models.Model
+	whole  bool // JoinOptions.Whole
 
 	ctx  context.Context // ends when the cluster does, with the cause
 	stop context.CancelCauseFunc

@@ -28,6 +28,9 @@ type JoinOptions struct {
 	// Threads compute on this node; 0 is the engine's default. The members use
 	// their own setting.
 	Threads int
+	// Whole ends the cluster when a member is lost or leaves, instead of going on
+	// without it.
+	Whole bool
 	// Within is how long the others have to consent; 0 is a minute.
 	Within time.Duration
 }
@@ -46,7 +49,7 @@ const (
 // Join makes this node lead a cluster of itself and the members, which may be
 // none: it asks them, and if all accept, returns when every one has loaded its
 // shard of the model. Ranks are dealt in the order given, this node being 0. When a
-// member is lost or leaves later, the cluster goes on without it if it can.
+// member is lost or leaves later, the cluster goes on without it if it can and may.
 //
 // It blocks as long as people take to consent and disks to load; cancelling ctx
 // gives up. After an error everybody is free again; the error names the node at
@@ -67,6 +70,7 @@ func (n *Node) Join(ctx context.Context, members []ID, model models.Model, opt J
 	}
 	options := inference.Options{Threads: opt.Threads, Context: opt.Context, Sequences: opt.Sequences, Cache: opt.Cache, SharedCores: n.config.SharedCores}
 	c := n.newCluster(0, n.identity.ID(), model)
+	c.whole = opt.Whole
 	stop := context.AfterFunc(ctx, func() { c.stop(context.Cause(ctx)) })
 	joined := make(chan error, 1)
 	go c.lead(c.newLeading(invited, options, opt.Within), joined) // Node.Close waits for it

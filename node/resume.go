@@ -54,6 +54,9 @@ func (c *Cluster) reign(l *leading) error {
 		l.reign()
 		cause := context.Cause(l.ctx)
 		rest := l.replan(cause)
+		if c.whole {
+			rest = nil
+		}
 		if rest != nil {
 			c.pause(l, rest, cause)
 		}
