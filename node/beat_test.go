@@ -81,6 +81,10 @@ func TestLeaderFrozen(t *testing.T) {
 	victim.waitIn(t)
 	until(t, member, "the cluster is published", func() bool { return member.Cluster() != nil })
 	c := member.Cluster()
+	require.Eventually(t, func() bool { // one that freezes before is noticed by the pings
+		l := c.Liveness()
+		return len(l) == 1 && l[0].Heard
+	}, patience, 5*time.Millisecond, "the leader's heartbeat is heard")
 	frozen := time.Now()
 	require.NoError(t, victim.Process.Signal(syscall.SIGSTOP))
 	closed(t, "the member is free", c.Done())
