@@ -92,6 +92,8 @@ func nodeRank(ctx context.Context, in io.Reader, out io.Writer) error {
 	if err := decoder.Decode(&l.task); err != nil {
 		return err
 	}
+	ended := make(chan struct{})
+	defer close(ended)
 	orders := make(chan nodeOrder)
 	l.orders = orders
 	go func() { // ends with the input, or with this process
@@ -100,7 +102,13 @@ func nodeRank(ctx context.Context, in io.Reader, out io.Writer) error {
 			var o nodeOrder
 			if err := decoder.Decode(&o); err != nil {
 				cancel(errors.New("the parent has gone"))
-				time.AfterFunc(nodePatience, orphanExit)
+				go func() { // ends with nodeRank
+					select {
+					case <-ended:
+					case <-time.After(nodePatience):
+						orphanExit()
+					}
+				}()
 				return
 			}
 			select {
