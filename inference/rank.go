@@ -11,8 +11,7 @@ import (
 	"daisy/rdma"
 )
 
-// rank computes one rank's part of every step. One goroutine, locked to its
-// thread, owns it.
+// rank computes one rank's part of every step. One goroutine owns it.
 type rank struct {
 	arch    model.Arch
 	plan    plan.Plan
